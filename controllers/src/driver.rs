@@ -17,6 +17,7 @@ use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::key_queue::KeyQueue;
+use crate::api::pulse::Pulse;
 use crate::driver::metrics::Metrics;
 use crate::kinds::{self, each_kind};
 use crate::object::meta::{name, namespace};
@@ -24,7 +25,7 @@ use crate::reconcile::context::Context;
 use crate::reconcile::kind::{Controlled, Reach};
 use crate::reconcile::{cluster_maps, hardware, health_rules};
 use crate::store::{Collector, give_back};
-use crate::stores::{Feed, NamespaceMeta, Objects, Writers};
+use crate::stores::{Feed, Listed, NamespaceMeta, Objects, Writers};
 use crate::sync::Sync;
 use crate::tenancy::owned_namespace;
 use crate::triggers::{Change, ContentChanged, RowsChanged};
@@ -36,11 +37,13 @@ pub mod installation;
 pub mod lease;
 pub mod metrics;
 mod owners;
+mod reports;
 mod sources;
 mod stream;
 
 use control::control;
-use forward::{branches, charts, connections, people};
+use forward::{branches, charts, connections, paced, people};
+use reports::Reports;
 use stream::{watch, watch_named};
 
 /// What the driver drives.
@@ -112,9 +115,8 @@ impl Driver {
         queue: &Arc<KeyQueue>,
     ) -> BoxFuture<'static, ()> {
         let (reach, mut listener) = (self.reach.clone(), K::listener(&self.reach));
-        let listed = Arc::clone(&self.reach.ctx.stores.listed);
         let api = Api::all(self.client.clone());
-        let stream = watch(api, feed, listed, K::trim, move |change| listener(&reach, &change));
+        let stream = watch(api, feed, self.waited_for(), K::trim, move |change| listener(&reach, &change));
         let reconcile = |ctx: Arc<Context>, namespace: String, name: String| {
             async move { K::reconcile(&ctx, &namespace, &name).await }.boxed()
         };
@@ -133,20 +135,32 @@ impl Driver {
     where
         K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + std::marker::Sync + 'static,
     {
-        let (reach, listed) = (self.reach.clone(), Arc::clone(&self.reach.ctx.stores.listed));
+        let reach = self.reach.clone();
         let api = Api::all(self.client.clone());
-        drained(what, watch(api, feed, listed, |_| {}, move |change| listener(&reach, &change)))
+        drained(what, watch(api, feed, self.waited_for(), |_| {}, move |change| listener(&reach, &change)))
+    }
+
+    /// Those who hear of the list of a kind that others wait for.
+    fn waited_for(&self) -> (Arc<Listed>, Arc<Pulse>) {
+        let ctx = &self.reach.ctx;
+        (Arc::clone(&ctx.stores.listed), Arc::clone(&ctx.pulse))
     }
 
     fn shards(&self, feed: Feed<SyncShard>) -> Task {
         let (rows_changed, content_changed) = (RowsChanged::default(), ContentChanged::default());
+        let mut reports = Reports::default();
         self.watched("shards", feed, move |Reach { ctx, triggers, sync, .. }, change| {
             if change.gone {
                 sync.shard_gone(namespace(change.object), name(change.object));
             } else {
                 sync.shard(change.object.clone());
             }
-            triggers.shard(change.object);
+            if reports.is_only(change) {
+                triggers.stored(change.object);
+                triggers.digs.report(change.object.owner_namespace(), &change.object.spec.owner.name);
+            } else {
+                triggers.shard(change.object);
+            }
             if let Some(clusters) = rows_changed.changed(change) {
                 triggers.rows(&ctx.stores, &clusters, change.object);
             }
@@ -169,7 +183,7 @@ impl Driver {
 
     fn namespaces(&self, feed: Feed<NamespaceMeta>) -> Task {
         self.watched("namespaces", feed, |Reach { ctx, triggers, maps, .. }, change| {
-            triggers.namespace(&ctx.stores, name(change.object));
+            triggers.namespace_shown(ctx, name(change.object));
             maps.namespace(&ctx.stores, change);
         })
     }
@@ -178,7 +192,8 @@ impl Driver {
     fn members(&self, role: MemberRole, feed: Feed<RoleBinding>) -> Task {
         let reach = self.reach.clone();
         let api = Api::<RoleBinding>::all(self.client.clone());
-        let bindings = watch_named(api, role.binding(), feed, move |change| {
+        let pulse = Arc::clone(&self.reach.ctx.pulse);
+        let bindings = watch_named(api, role.binding(), feed, pulse, move |change| {
             if let Some(project) = owned_namespace::project_of(&reach.ctx, namespace(change.object)) {
                 reach.triggers.projects.enqueue("", &project);
             }
@@ -203,6 +218,7 @@ impl Driver {
             people(ctx(), triggers()).map(|()| "people").boxed(),
             charts(ctx(), triggers()).map(|()| "charts").boxed(),
             connections(ctx(), triggers()).map(|()| "connections").boxed(),
+            paced(ctx(), triggers()).map(|()| "pace of clusters").boxed(),
             branches(ctx(), triggers()).map(|()| "branches").boxed(),
         ]
     }

@@ -115,6 +115,9 @@ pub trait Connections: Edges {
     /// What is known; `None` for a cluster that nobody asked to be connected.
     fn observation(&self, cluster: &ClusterId) -> Option<Arc<Observation>>;
 
+    /// Clusters behind which a kube-system with this UID was seen last, in their order.
+    fn seen_as(&self, uid: &str) -> Vec<ClusterId>;
+
     /// Clusters whose observation changed since the last time the stream named them. Bounded: one entry per cluster.
     fn changes(&self) -> BoxStream<'static, ClusterId>;
 

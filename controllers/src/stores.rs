@@ -14,9 +14,11 @@ use crate::kinds::{self, each_kind};
 mod cloud_namespaces;
 mod cluster_maps;
 mod deployment_places;
+pub mod indexes;
 mod named;
 mod objects;
 mod releases;
+mod secret_versions;
 mod stored_bytes;
 mod suspended_namespaces;
 
@@ -24,8 +26,11 @@ pub use cloud_namespaces::CloudNamespaces;
 pub use cluster_maps::{ClusterMaps, Known};
 pub use deployment_places::DeploymentPlaces;
 pub use named::{Named, Reference};
-pub use objects::{Feed, Objects, objects};
+#[cfg(test)]
+pub use objects::visits;
+pub use objects::{Feed, IndexKey, Objects, objects};
 pub use releases::{Release, Releases};
+pub use secret_versions::SecretVersions;
 pub use stored_bytes::StoredBytes;
 pub use suspended_namespaces::SuspendedNamespaces;
 
@@ -55,6 +60,8 @@ macro_rules! stores {
             pub named: Arc<Named>,
             /// Deployments by logical cloud and release.
             pub releases: Arc<Releases>,
+            /// Versions of Secrets that Clusters may name.
+            pub secret_versions: Arc<SecretVersions>,
             /// Namespaces whose project is suspended.
             pub suspended: Arc<SuspendedNamespaces>,
             /// What was listed.
@@ -73,7 +80,10 @@ macro_rules! stores {
 
         /// Empty stores and their writers.
         pub fn stores() -> (Stores, Writers) {
-            let writers = Writers::default();
+            let mut writers = Writers::default();
+            writers.clusters.index_by(indexes::of_cluster);
+            writers.shards.index_by(indexes::of_shard);
+            writers.contexts.index_by(indexes::of_context);
             let stores = Stores {
                 $($store: writers.$store.as_reader(),)*
                 namespaces: writers.namespaces.as_reader(),
@@ -84,6 +94,7 @@ macro_rules! stores {
                 stored_bytes: Arc::default(),
                 named: Arc::default(),
                 releases: Arc::default(),
+                secret_versions: Arc::default(),
                 suspended: Arc::default(),
                 listed: Arc::default(),
             };
@@ -117,6 +128,11 @@ impl Default for Listed {
 }
 
 impl Listed {
+    /// True while a kind was not listed.
+    pub fn awaits(&self, kind: &str) -> bool {
+        self.missing.lock().contains(kind)
+    }
+
     /// A kind is in its store.
     pub fn done(&self, kind: &str) {
         let mut missing = self.missing.lock();

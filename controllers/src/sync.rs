@@ -38,6 +38,7 @@ pub mod line_bound;
 mod mark;
 pub mod metrics;
 pub mod observe;
+mod owners;
 mod pace;
 mod policy;
 pub mod prepared;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use emco_crds::names::label;
 use emco_crds::{
-    Cluster, CompositeApp, CompositeProfile, Conditioned, DeploymentApproval, DeploymentIntentGroup,
+    ClusterProvider, CompositeApp, CompositeProfile, DeploymentApproval, DeploymentIntentGroup,
     GenericActionIntent, GitTarget, LogicalCloud, OwnerKind, Project, SyncShard,
 };
+use emco_engine::cloud;
 use emco_engine::identity::ClusterId;
 use emco_engine::resolve;
 use emco_engine::role::Derived;
@@ -16,18 +17,25 @@ use tokio::sync::Notify;
 use crate::api::key_queue::KeyQueue;
 use crate::kinds::each_kind;
 use crate::object::meta::{name, namespace};
-use crate::stores::{Reference, Stores};
+use crate::stores::{Reference, Stores, indexes};
+use crate::tenancy::{facts, owned_namespace};
 
 mod change;
+mod cluster;
 mod cluster_maps_changed;
+mod cluster_pace;
+mod cluster_view;
 mod predicates;
 mod releases;
 
 pub use change::Change;
-pub use cluster_maps_changed::{ClusterMapsChanged, cluster as cluster_maps_of};
+pub use cluster::is_unsettled;
+pub use cluster_maps_changed::ClusterMapsChanged;
+pub use cluster_pace::{APART, ClusterChange, ClusterPace};
+pub use cluster_view::ClusterView;
 pub use predicates::{
-    ApprovalChanged, ClusterChanged, ContentChanged, IntentChanged, PlanChanged, RefsChanged, RowsChanged,
-    SyncPolicyChanged, TargetChanged,
+    ApprovalChanged, CloudChanged, ContentChanged, IntentChanged, PlanChanged, ProjectChanged,
+    ProviderChanged, RefsChanged, RowsChanged, SyncPolicyChanged, TargetChanged,
 };
 
 macro_rules! triggers {
@@ -42,6 +50,8 @@ macro_rules! triggers {
             pub ledgers: Arc<KeyQueue>,
             /// Rings when a namespace came, went or changed its owner.
             pub namespaces: Arc<Notify>,
+            /// Changes that clusters told others.
+            pub pace: ClusterPace,
         }
 
         impl Triggers {
@@ -58,58 +68,32 @@ macro_rules! triggers {
 each_kind!(reconciled => triggers);
 
 impl Triggers {
-    /// A provider came, changed or went: its clusters, and everybody who may be granted some.
-    pub fn provider(&self, stores: &Stores) {
-        self.clusters.all(&stores.clusters.sorted());
-        self.projects.all(&stores.projects.sorted());
-        self.placements(stores);
-    }
-
-    /// Everything that is placed on clusters.
-    pub fn placements(&self, stores: &Stores) {
-        self.clouds.all(&stores.clouds.sorted());
-        self.digs.all(&stores.digs.sorted());
-    }
-
-    /// What others read of a cluster changed.
-    pub fn cluster(&self, stores: &Stores, cluster: &Cluster) {
-        self.providers.all(&stores.providers.sorted());
-        self.projects.all(&stores.projects.sorted());
-        // Those of the same namespace may share a Secret; one that is refused as registered twice may be free now.
-        for other in stores.clusters.sorted() {
-            let twice = other
-                .status
-                .as_ref()
-                .and_then(|s| s.condition("Ready"))
-                .is_some_and(|ready| ready.reason == "SameClusterTwice");
-            if other.metadata.uid != cluster.metadata.uid
-                && (twice || namespace(other.as_ref()) == namespace(cluster))
-            {
-                self.clusters.enqueue(namespace(other.as_ref()), name(other.as_ref()));
+    /// A provider came, changed or went: the projects that it grants anything, or did, and all that is placed through them.
+    pub fn provider(&self, stores: &Stores, providers: &[&ClusterProvider]) {
+        for project in stores.projects.sorted() {
+            let labels = facts::labels(project.as_ref());
+            if providers.iter().any(|provider| cloud::grants_any(provider, name(project.as_ref()), &labels)) {
+                self.projects.enqueue("", name(project.as_ref()));
+                self.clouds.all(&stores.clouds.within(project.owned_namespace()));
+                self.digs.all(&stores.digs.within(project.owned_namespace()));
             }
         }
-        if let Some(target) = cluster.spec.access.git_target() {
-            self.git_targets.enqueue(namespace(cluster), target);
-        }
-        for ledger in stores.shards.within(namespace(cluster)) {
-            self.stored(&ledger);
-        }
-        self.placements(stores);
     }
 
     /// A Git target came, changed or went: clusters that are written to through it, and other targets, which may wait for its folder.
     pub fn git_target(&self, stores: &Stores, target: &GitTarget) {
-        let clusters = stores.clusters.within(namespace(target));
-        let is_its = |cluster: &&Arc<Cluster>| cluster.spec.access.git_target() == Some(name(target));
-        self.clusters.all(clusters.iter().filter(is_its));
+        let key = indexes::within(namespace(target), name(target));
+        self.clusters.all(&stores.clusters.indexed(indexes::GIT_TARGET, &key));
         self.git_targets.all(&stores.git_targets.sorted());
     }
 
     /// A namespace of the hub came, went, or says another owner.
     pub fn namespace(&self, stores: &Stores, changed: &str) {
         self.namespaces.notify_one();
-        self.providers.all(&stores.providers.sorted());
-        self.projects.all(&stores.projects.sorted());
+        let owns = |provider: &&Arc<ClusterProvider>| owned_namespace::of_provider(provider) == changed;
+        self.providers.all(stores.providers.sorted().iter().filter(owns));
+        let owns = |project: &&Arc<Project>| project.owned_namespace() == changed;
+        self.projects.all(stores.projects.sorted().iter().filter(owns));
         self.clusters.all(&stores.clusters.within(changed));
         self.git_targets.all(&stores.git_targets.within(changed));
         self.tenant(stores, changed);
@@ -276,16 +260,18 @@ impl Triggers {
 
     /// The clusters that a shard names, or named: who holds them changed. Clouds follow their deployments.
     pub fn rows(&self, stores: &Stores, clusters: &BTreeSet<String>, shard: &SyncShard) {
-        let mut ends = false;
         for id in clusters.iter().filter_map(|id| ClusterId::parse(id)) {
-            for cluster in stores.clusters.called(id.cluster()) {
-                self.clusters.enqueue(namespace(cluster.as_ref()), name(cluster.as_ref()));
-                ends |= cluster.metadata.deletion_timestamp.is_some();
+            let called = stores.clusters.called(id.cluster());
+            self.clusters.all(&called);
+            if called.iter().any(|cluster| cluster.metadata.deletion_timestamp.is_some()) {
+                // The clouds of all projects leave a cluster that ends when its last deployment has. Those without a row have nothing there.
+                for shard in stores.shards.indexed(indexes::ROW, id.as_str()) {
+                    let owner = &shard.spec.owner;
+                    if owner.kind == OwnerKind::LogicalCloud && shard.spec.abandoned.is_none() {
+                        self.clouds.enqueue(shard.owner_namespace(), &owner.name);
+                    }
+                }
             }
-        }
-        if ends {
-            // The clouds of all projects leave a cluster that ends when its last deployment has.
-            self.clouds.all(&stores.clouds.sorted());
         }
         self.clouds.all(&stores.clouds.within(namespace(shard)));
         let owner = &shard.spec.owner;
@@ -299,11 +285,9 @@ impl Triggers {
     /// A ConfigMap or Secret of an owned namespace.
     pub fn source(&self, stores: &Stores, kind: &str, within: &str, changed: &str) {
         let secret = kind == "Secret";
-        let of_cluster = |c: &Cluster| {
-            secret && c.spec.access.kubeconfig().is_some_and(|reference| reference.name == changed)
-        };
-        for cluster in stores.clusters.within(within).iter().filter(|c| of_cluster(c)) {
-            self.clusters.enqueue(within, name(cluster.as_ref()));
+        if secret {
+            let key = indexes::within(within, changed);
+            self.clusters.all(&stores.clusters.indexed(indexes::SECRET, &key));
         }
         let of_target = |target: &GitTarget| {
             secret && target.spec.secret_ref.as_ref().is_some_and(|reference| reference.name == changed)

@@ -22,6 +22,7 @@ use crate::object::events;
 use crate::object::meta;
 use crate::rows::remove_shard;
 use crate::store::{StoreContext, empty, replace};
+use crate::stores::indexes;
 use crate::tenancy::facts;
 use crate::tenancy::owned_namespace;
 
@@ -30,13 +31,11 @@ const MOST_ROWS: usize = 128;
 
 /// Ledgers of an owner, by namespace and name.
 fn of(ctx: &StoreContext, owner: &Owner) -> Vec<Arc<SyncShard>> {
-    let mut all = ctx.stores.shards.state_filter(|stored: &SyncShard| {
+    let mut all = ctx.stores.shards.indexed(indexes::OWNER, &owner.hash);
+    all.retain(|stored| {
         stored.spec.abandoned.is_some()
             && stored.spec.format <= FORMAT
             && stored.metadata.labels.as_ref().and_then(|l| l.get(label::OWNER)) == Some(&owner.hash)
-    });
-    all.sort_by(|a, b| {
-        (&a.metadata.namespace, &a.metadata.name).cmp(&(&b.metadata.namespace, &b.metadata.name))
     });
     all
 }
@@ -51,14 +50,12 @@ pub fn abandoned(ctx: &StoreContext, owner: &Owner) -> Vec<ClusterId> {
 
 /// Owners that left something on a cluster, as `Kind/namespace/name`.
 pub fn owners_on(ctx: &StoreContext, cluster: &ClusterId) -> BTreeSet<String> {
-    let names = |stored: &SyncShard| {
-        stored.spec.abandoned.is_some() && stored.spec.clusters.iter().any(|r| r.cluster == cluster.as_str())
-    };
-    let all = ctx.stores.shards.state_filter(names);
+    let all = ctx.stores.shards.indexed(indexes::ROW, cluster.as_str());
+    let all = all.iter().filter(|stored| stored.spec.abandoned.is_some());
     let owner = |stored: &Arc<SyncShard>| {
         format!("{}/{}/{}", stored.spec.owner.kind, stored.owner_namespace(), stored.spec.owner.name)
     };
-    all.iter().map(owner).collect()
+    all.map(owner).collect()
 }
 
 fn entries(row: &ShardRow) -> Vec<GivenUp> {

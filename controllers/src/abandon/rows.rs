@@ -157,10 +157,8 @@ fn leaving(stored: &SyncShard) -> Vec<Row> {
 
 /// Whether the Cluster of a row is surely registered no more. One of its name whose provider is not known may be it.
 fn is_gone(ctx: &StoreContext, id: &ClusterId) -> bool {
-    let may_be = |cluster: &Cluster| {
-        meta::name(cluster) == id.cluster() && facts::id(ctx, cluster).is_none_or(|found| found == *id)
-    };
-    ctx.stores.clusters.find(may_be).is_none()
+    let may_be = |cluster: &Cluster| facts::id(ctx, cluster).is_none_or(|found| found == *id);
+    !ctx.stores.clusters.called(id.cluster()).iter().any(|cluster| may_be(cluster))
 }
 
 fn due(ctx: &StoreContext, row: &Row, give_up: AbandonPolicy<'_>) -> Due {

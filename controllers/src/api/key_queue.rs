@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::ops::Bound::{Excluded, Unbounded};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use futures::Stream;
 use kube::Resource;
 use kube::runtime::reflector::{Lookup, ObjectRef};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+
+use super::looks::Looks;
 
 /// Namespace and name.
 pub type Key = (String, String);
@@ -18,6 +20,8 @@ pub type Key = (String, String);
 pub struct KeyQueue {
     keys: Mutex<Keys>,
     added: Notify,
+    /// Hears of what asks for more than a report.
+    looks: OnceLock<Arc<Looks>>,
 }
 
 /// Taken in the order of names, again and again from the first: no key waits for one that is asked for over and over.
@@ -39,8 +43,25 @@ impl Keys {
 }
 
 impl KeyQueue {
+    /// From now on, looks that only a report asks for are told from others.
+    pub fn tell(&self, looks: Arc<Looks>) {
+        looks.begin();
+        // Whoever was told first is told on.
+        let _ = self.looks.set(looks);
+    }
+
     /// Asks one object to look again.
     pub fn enqueue(&self, namespace: &str, name: &str) {
+        let key = (namespace.to_owned(), name.to_owned());
+        if let Some(looks) = self.looks.get() {
+            looks.note([key.clone()]);
+        }
+        self.keys.lock().waiting.insert(key);
+        self.added.notify_one();
+    }
+
+    /// Asks one object to look at what was reported of it, and at nothing else.
+    pub fn report(&self, namespace: &str, name: &str) {
         self.keys.lock().waiting.insert((namespace.to_owned(), name.to_owned()));
         self.added.notify_one();
     }
@@ -50,12 +71,17 @@ impl KeyQueue {
         &self,
         objects: impl IntoIterator<Item = &'a Arc<K>>,
     ) {
-        let mut keys = self.keys.lock();
-        keys.waiting.extend(objects.into_iter().map(|object| {
-            let meta = object.meta();
-            (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
-        }));
-        drop(keys);
+        let asked: BTreeSet<Key> = objects
+            .into_iter()
+            .map(|object| {
+                let meta = object.meta();
+                (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
+            })
+            .collect();
+        if let Some(looks) = self.looks.get() {
+            looks.note(asked.iter().cloned());
+        }
+        self.keys.lock().waiting.extend(asked);
         self.added.notify_one();
     }
 
@@ -95,7 +121,33 @@ impl KeyQueue {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use tokio::time::Instant;
+
     use super::*;
+
+    #[test]
+    fn a_look_is_a_report_only_where_nothing_else_asks_for_it() {
+        let (queue, looks) = (KeyQueue::default(), Arc::<Looks>::default());
+        queue.tell(Arc::clone(&looks));
+        let key = ("shop".to_owned(), "web".to_owned());
+        let is_report = || {
+            looks.keep(key.clone(), 0, Instant::now() + Duration::from_mins(1), ());
+            looks.take::<()>(&key).is_some()
+        };
+        queue.report("shop", "web");
+        assert!(is_report());
+        queue.enqueue("shop", "web");
+        queue.report("shop", "web");
+        assert!(!is_report(), "a report in between makes no less of it");
+        let mut project = emco_crds::CompositeApp::default();
+        (project.metadata.namespace, project.metadata.name) = (Some(key.0.clone()), Some(key.1.clone()));
+        queue.all(&[Arc::new(project)]);
+        assert!(!is_report());
+        assert_eq!(queue.take(), Some(key.clone()), "it is queued once");
+        assert_eq!(queue.take(), None);
+    }
 
     #[test]
     fn a_key_does_not_wait_for_one_that_is_queued_again_and_again() {

@@ -109,15 +109,24 @@ pub async fn control<K, F>(
         .graceful_shutdown_on(async move { stop.cancelled().await })
         .run(step::<K, F>, pause::<K, F>, shared)
         .for_each(move |result| {
-            // It went before its turn came: nothing is known of it any more.
             if let Err(Error::ObjectNotFound(object)) = &result {
                 let key = (object.namespace.clone().unwrap_or_default(), object.name.clone());
                 queue.queue().gone(kind, &key);
-                gone.failing.ended(kind, &key);
+                forget(&gone, kind, &key);
             }
             futures::future::ready(())
         })
         .await;
+}
+
+/// Forgets an object that is not there, whoever asked for it: also one that never was.
+fn forget(ctx: &Context, kind: &str, key: &Key) {
+    ctx.failing.ended(kind, key);
+    match kind {
+        "DeploymentIntentGroup" => ctx.looks.gone(key),
+        "Cluster" => ctx.accesses.gone(key),
+        _ => {}
+    }
 }
 
 fn key_of<K: Resource>(object: &ObjectRef<K>) -> Key {
@@ -231,6 +240,8 @@ fn until_again(count: u32, failure: &Failure) -> Duration {
     }
 }
 
+#[cfg(test)]
+mod missing;
 #[cfg(test)]
 mod told;
 

@@ -1,14 +1,11 @@
 //! Forwards what other parts of the process found to the queues of those it concerns.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures::StreamExt;
 
-use crate::object::meta::{name, namespace};
 use crate::publish::TargetKey;
 use crate::reconcile::context::Context;
-use crate::tenancy::facts;
 use crate::triggers::Triggers;
 
 /// What clusters issued to people, to the logical clouds that keep it.
@@ -39,30 +36,23 @@ pub async fn branches(ctx: Arc<Context>, triggers: Arc<Triggers>) {
     }
 }
 
-/// What connections show, to the clusters they belong to, and to what is placed where that depends on it.
+/// Changes of connections, to the clusters they belong to, and to those whom it concerns.
 pub async fn connections(ctx: Arc<Context>, triggers: Arc<Triggers>) {
-    let mut known = BTreeMap::new();
     let mut changes = ctx.connector.changes();
-    while let Some(id) = changes.next().await {
-        for cluster in ctx
-            .stores
-            .clusters
-            .sorted()
-            .iter()
-            .filter(|cluster| facts::id(&ctx, cluster).as_ref() == Some(&id))
-        {
-            triggers.clusters.enqueue(namespace(cluster.as_ref()), name(cluster.as_ref()));
+    for number in 0_usize.. {
+        let Some(id) = changes.next().await else { return };
+        triggers.cluster_observed(&ctx, &id);
+        ctx.pulse.breathe(number).await;
+    }
+}
+
+/// Changes that clusters told too soon after another one, when their time has come.
+pub async fn paced(ctx: Arc<Context>, triggers: Arc<Triggers>) {
+    for number in 0_usize.. {
+        triggers.pace.until_due().await;
+        if let Some(change) = triggers.pace.take_due() {
+            triggers.cluster(&ctx, &change);
         }
-        let now = ctx
-            .connector
-            .observation(&id)
-            .map(|o| (o.connected(), o.uid.clone(), o.api_digest.clone(), o.admission.clone()));
-        let moved = match now {
-            Some(now) => known.insert(id, now.clone()) != Some(now),
-            None => known.remove(&id).is_some(),
-        };
-        if moved {
-            triggers.placements(&ctx.stores);
-        }
+        ctx.pulse.breathe(number).await;
     }
 }

@@ -16,12 +16,11 @@ mod acquire;
 pub mod identity;
 mod keep;
 mod keeper;
-pub mod pulse;
 mod record;
 
+pub use crate::api::pulse::{self, Pulse};
 pub use identity::Identity;
 pub use keeper::{Keeper, Keeping};
-pub use pulse::Pulse;
 
 /// Times and names of the election.
 #[derive(Clone, Debug)]

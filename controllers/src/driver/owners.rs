@@ -25,11 +25,13 @@ const AT_ONCE: u16 = 8;
 /// Looks at every owner that is named by what is stored, then at those that may have gone.
 pub async fn orphans(ctx: Arc<Context>, triggers: Arc<Triggers>, metrics: Arc<Metrics>) {
     ctx.stores.loaded().await;
-    for shard in ctx.stores.shards.sorted() {
+    for (number, shard) in ctx.stores.shards.sorted().into_iter().enumerate() {
         triggers.stored(&shard);
+        ctx.pulse.breathe(number).await;
     }
-    for context in ctx.stores.contexts.sorted() {
+    for (number, context) in ctx.stores.contexts.sorted().into_iter().enumerate() {
         triggers.owner(meta::namespace(context.as_ref()), &context.spec.owner.kind, &context.spec.owner.name);
+        ctx.pulse.breathe(number).await;
     }
     let orphaned: Mutex<BTreeMap<Key, usize>> = Mutex::default();
     each_key(&triggers.owners, AT_ONCE, async |key| {

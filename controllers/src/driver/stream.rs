@@ -6,7 +6,8 @@ use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::Arc;
 
-use futures::{Stream, TryStreamExt};
+use futures::stream::BoxStream;
+use futures::{Stream, StreamExt as _, TryStreamExt as _};
 use kube::Resource;
 use kube::api::Api;
 use kube::core::Status;
@@ -14,7 +15,8 @@ use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt, watcher as watch_events};
 use serde::de::DeserializeOwned;
 
-use crate::stores::{Feed, Listed};
+use crate::api::pulse::Pulse;
+use crate::stores::{Feed, Listed, Objects};
 use crate::triggers::Change;
 
 /// Objects of a kind that their own controller has to look at, `trimmed` of what nobody here reads. `tell` hears of every change, after the
@@ -22,7 +24,7 @@ use crate::triggers::Change;
 pub fn watch<K>(
     api: Api<K>,
     feed: Feed<K>,
-    listed_kinds: Arc<Listed>,
+    (listed_kinds, pulse): (Arc<Listed>, Arc<Pulse>),
     trimmed: fn(&mut K),
     tell: impl FnMut(Change<'_, K>) + Send + 'static,
 ) -> impl Stream<Item = Result<K, watcher::Error>> + Send + 'static
@@ -31,7 +33,7 @@ where
     K::DynamicType: Eq + Hash + Clone,
 {
     let all_listed = move || listed_kinds.done(&K::kind(&()));
-    watch_those(api, watcher::Config::default(), feed, all_listed, trimmed, tell)
+    watch_those(api, watcher::Config::default(), feed, (pulse, all_listed), trimmed, tell)
 }
 
 /// The same of those of one name, in all namespaces: whoever may not see the others may watch these. Nobody waits until they are listed.
@@ -39,6 +41,7 @@ pub fn watch_named<K>(
     api: Api<K>,
     name: &str,
     feed: Feed<K>,
+    pulse: Arc<Pulse>,
     tell: impl FnMut(Change<'_, K>) + Send + 'static,
 ) -> impl Stream<Item = Result<K, watcher::Error>> + Send + 'static
 where
@@ -46,14 +49,14 @@ where
     K::DynamicType: Eq + Hash + Clone,
 {
     let named = watcher::Config::default().fields(&format!("metadata.name={name}"));
-    watch_those(api, named, feed, || {}, |_| {}, tell)
+    watch_those(api, named, feed, (pulse, || {}), |_| {}, tell)
 }
 
 fn watch_those<K>(
     api: Api<K>,
     which: watcher::Config,
     feed: Feed<K>,
-    all_listed: impl Fn() + Send + 'static,
+    (pulse, all_listed): (Arc<Pulse>, impl Fn() + Send + 'static),
     trimmed: fn(&mut K),
     tell: impl FnMut(Change<'_, K>) + Send + 'static,
 ) -> impl Stream<Item = Result<K, watcher::Error>> + Send + 'static
@@ -61,17 +64,12 @@ where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     K::DynamicType: Eq + Hash + Clone,
 {
-    let (mut tell, mut feed) = (tell, feed);
-    let reader = feed.as_reader();
-    let mut before: Vec<Arc<K>> = Vec::new();
-    let mut listed: BTreeSet<Key> = BTreeSet::new();
-    watch_events(api, which)
+    let events = watch_events(api, which)
         .modify(move |object| {
             object.meta_mut().managed_fields = None;
             trimmed(object);
         })
         .default_backoff()
-        .inspect_ok(move |event| feed.apply_watcher_event(event))
         .inspect_err(|error| {
             let kind = K::kind(&());
             if let Some(words) = busy(error) {
@@ -79,33 +77,81 @@ where
             } else {
                 tracing::warn!(%kind, error = brief(error), "a watch of the hub was interrupted");
             }
-        })
-        .inspect_ok(move |event| match event {
-            Event::Apply(object) => tell(Change { object, gone: false }),
-            Event::Delete(object) => tell(Change { object, gone: true }),
+        });
+    let reader = feed.as_reader();
+    let teller =
+        Teller { feed, reader, before: Vec::new(), listed: BTreeSet::new(), pulse, all_listed, tell };
+    told(events.boxed(), teller).touched_objects()
+}
+
+/// Events, each after the store has it and others were told.
+fn told<K, A, T>(
+    events: BoxStream<'static, Result<Event<K>, watcher::Error>>,
+    teller: Teller<K, A, T>,
+) -> impl Stream<Item = Result<Event<K>, watcher::Error>> + Send + 'static
+where
+    K: Resource<DynamicType = ()> + Clone + Send + Sync + 'static,
+    A: Fn() + Send + 'static,
+    T: FnMut(Change<'_, K>) + Send + 'static,
+{
+    futures::stream::unfold((events, teller), |(mut events, mut teller)| async move {
+        let event = events.next().await?;
+        if let Ok(event) = &event {
+            teller.hear(event).await;
+        }
+        Some((event, (events, teller)))
+    })
+}
+
+/// Keeps a store, and tells what changed in it.
+struct Teller<K: kube::runtime::reflector::Lookup<DynamicType = ()> + Clone + 'static, A, T> {
+    feed: Feed<K>,
+    reader: Objects<K>,
+    /// Objects of the store when a list began.
+    before: Vec<Arc<K>>,
+    /// Keys that the list has so far.
+    listed: BTreeSet<Key>,
+    pulse: Arc<Pulse>,
+    all_listed: A,
+    tell: T,
+}
+
+impl<K, A, T> Teller<K, A, T>
+where
+    K: Resource<DynamicType = ()> + Clone + 'static,
+    A: Fn(),
+    T: FnMut(Change<'_, K>),
+{
+    async fn hear(&mut self, event: &Event<K>) {
+        self.feed.apply_watcher_event(event);
+        match event {
+            Event::Apply(object) => (self.tell)(Change { object, gone: false }),
+            Event::Delete(object) => (self.tell)(Change { object, gone: true }),
             Event::Init => {
-                before = reader.state();
-                listed.clear();
+                self.before = self.reader.state();
+                self.listed.clear();
             }
             Event::InitApply(object) => {
-                listed.insert(key(object));
+                self.listed.insert(key(object));
             }
             // The store has the new list now, and not before.
             Event::InitDone => {
-                for object in reader.state() {
-                    tell(Change { object: object.as_ref(), gone: false });
+                for (number, object) in self.reader.state().into_iter().enumerate() {
+                    (self.tell)(Change { object: object.as_ref(), gone: false });
+                    self.pulse.breathe(number).await;
                 }
-                for object in std::mem::take(&mut before) {
-                    if !listed.contains(&key(object.as_ref())) {
-                        tell(Change { object: object.as_ref(), gone: true });
-                    }
+                let listed = std::mem::take(&mut self.listed);
+                let gone = std::mem::take(&mut self.before);
+                let gone = gone.into_iter().filter(|object| !listed.contains(&key(object.as_ref())));
+                for (number, object) in gone.enumerate() {
+                    (self.tell)(Change { object: object.as_ref(), gone: true });
+                    self.pulse.breathe(number).await;
                 }
-                listed.clear();
                 // Who waits for all kinds finds the indexes complete, which `tell` keeps.
-                all_listed();
+                (self.all_listed)();
             }
-        })
-        .touched_objects()
+        }
+    }
 }
 
 /// What the hub says where it only asks to come again soon: right after the kinds were defined, for one, its caches begin.
@@ -136,7 +182,66 @@ fn key<K: Resource>(object: &K) -> Key {
 
 #[cfg(test)]
 mod tests {
+    use emco_crds::Project;
+    use parking_lot::Mutex;
+
     use super::*;
+
+    type Heard = Arc<Mutex<Vec<String>>>;
+
+    fn project(name: &str) -> Project {
+        Project::new(name, emco_crds::project::ProjectSpec::default())
+    }
+
+    fn list(names: &[String]) -> Vec<Event<Project>> {
+        let listed = names.iter().map(|name| Event::InitApply(project(name)));
+        std::iter::once(Event::Init).chain(listed).chain([Event::InitDone]).collect()
+    }
+
+    /// All that is heard of these events, and `seen` says of each moment.
+    async fn heard(events: Vec<Event<Project>>, seen: impl Fn() -> bool + Send + 'static) -> Vec<String> {
+        let heard = Heard::default();
+        let (told_of, done) = (Arc::clone(&heard), Arc::clone(&heard));
+        let feed = Feed::default();
+        let reader = feed.as_reader();
+        let teller = Teller {
+            feed,
+            reader,
+            before: Vec::new(),
+            listed: BTreeSet::new(),
+            pulse: Arc::default(),
+            all_listed: move || done.lock().push("all".to_owned()),
+            tell: move |change: Change<'_, Project>| {
+                let name = change.object.metadata.name.clone().unwrap_or_default();
+                let gone = if change.gone { " is gone" } else { "" };
+                told_of.lock().push(format!("{name}{gone}, {}", seen()));
+            },
+        };
+        let events = futures::stream::iter(events.into_iter().map(Ok)).boxed();
+        told(events, teller).for_each(|_| futures::future::ready(())).await;
+        std::mem::take(&mut *heard.lock())
+    }
+
+    #[tokio::test]
+    async fn a_long_list_is_told_once_and_lets_others_run_meanwhile() {
+        let names: Vec<String> = (0..1000).map(|number| format!("p{number:04}")).collect();
+        let other = tokio::spawn(async {});
+        let mut said = heard(list(&names), move || other.is_finished()).await;
+        assert_eq!(said.pop().as_deref(), Some("all"));
+        assert_eq!(said.len(), 1000, "each once");
+        assert!(said.first().is_some_and(|first| first.ends_with("false")));
+        assert!(said.last().is_some_and(|last| last.ends_with("true")));
+    }
+
+    #[tokio::test]
+    async fn a_list_that_is_read_anew_tells_what_went_meanwhile() {
+        let [a, b, c] = ["a", "b", "c"].map(str::to_owned);
+        let mut events = list(&[a.clone(), b]);
+        events.extend(list(&[a, c]));
+        let mut said = heard(events, || true).await.split_off(3);
+        said.sort();
+        assert_eq!(said, ["a, true", "all", "b is gone, true", "c, true"]);
+    }
 
     #[test]
     fn a_hub_that_begins_is_busy_and_all_else_is_told_in_its_own_words() {

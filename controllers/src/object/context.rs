@@ -7,6 +7,7 @@ use emco_engine::identity::ClusterId;
 use emco_engine::snapshot::Installation;
 
 use crate::api::account::Account;
+use crate::api::pulse::Pulse;
 use crate::api::unreachable::UnreachableSince;
 use crate::api::world::World;
 use crate::api::{ApiError, ApiServer};
@@ -87,6 +88,8 @@ pub struct HubContext {
     pub refusals: Arc<Refusals>,
     /// How long clusters do not answer.
     pub unreachable: UnreachableSince,
+    /// Shows that this process makes steps, also in long loops.
+    pub pulse: Arc<Pulse>,
 }
 
 impl HubContext {
@@ -113,6 +116,7 @@ impl HubContext {
             newborn: Newborn::default(),
             refusals: Arc::default(),
             unreachable: UnreachableSince::default(),
+            pulse: Arc::default(),
         }
     }
 

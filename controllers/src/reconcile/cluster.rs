@@ -1,6 +1,5 @@
 //! Reconciles Clusters: connects them, reports what was observed, and says what uses them.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,10 +11,8 @@ use emco_crds::{Cluster, Conditioned, SyncShard};
 use emco_engine::conditions;
 use emco_engine::holders;
 use emco_engine::identity::ClusterId;
-use k8s_openapi::api::core::v1::Secret;
 
 use crate::abandon;
-use crate::api::ApiError;
 use crate::object::context::{Failure, Outcome, Reconciled};
 use crate::object::events;
 use crate::object::finalizers;
@@ -23,13 +20,13 @@ use crate::object::meta;
 use crate::object::status::{self, ReadyState};
 use crate::object::transitions;
 use crate::reconcile::context::Context;
-use crate::reconcile::{restored, sources};
+use crate::reconcile::restored;
 use crate::remote::kubeconfig::Life;
-use crate::remote::{Admission, Claim, Credentials, KubeconfigError, State, Target, claim, kubeconfig};
+use crate::remote::{Admission, Claim, State, Target, claim};
 use crate::store;
 use crate::tenancy::facts;
-use crate::tenancy::namespace_access;
 
+mod access;
 mod by_git;
 mod expiry;
 mod identity;
@@ -40,6 +37,8 @@ mod proof;
 mod renewal;
 mod requested;
 
+pub use access::Accesses;
+use access::Way;
 pub use identity::Admitted;
 use renewal::Renewal;
 pub use renewal::Renewals;
@@ -74,6 +73,7 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
         if meta::deleting(cluster.as_ref()) {
             return release(ctx, &cluster, None).await;
         }
+        ctx.accesses.gone(&access::key(&cluster));
         let message = format!(
             "no ClusterProvider owns namespace {namespace}: create a ClusterProvider with spec.namespace {namespace}, or move the Cluster"
         );
@@ -81,7 +81,7 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
         status::write(ctx, cluster.as_ref(), cluster.status.as_ref(), &status).await?;
         return Ok(Outcome::Settled);
     };
-    let shards = store::all_shards(ctx);
+    let shards = store::shards_with_row(ctx, &id);
     let holders = holders::cluster(&id, shards.iter().map(AsRef::as_ref));
     // Written only when it becomes or ceases to be true: an example that stays right is kept.
     status.in_use = match (holders.first(), status.in_use.take()) {
@@ -172,8 +172,9 @@ async fn release(ctx: &Context, cluster: &Cluster, id: Option<&ClusterId>) -> Re
         ctx.renewals.forget(id);
         ctx.admitted.forget(id);
     }
-    if let Some(secret) = secret(ctx, cluster).await?
-        && !secret_is_shared(ctx, cluster)
+    ctx.accesses.gone(&access::key(cluster));
+    if let Some(secret) = access::secret(ctx, cluster).await?
+        && !access::secret_is_shared(ctx, cluster)
     {
         finalizers::remove(ctx, &secret, finalizer::IN_USE).await?;
     }
@@ -203,33 +204,6 @@ async fn give_back(ctx: &Context, cluster: &Cluster, id: &ClusterId) {
     }
 }
 
-fn secret_name(cluster: &Cluster) -> Option<&str> {
-    cluster.spec.access.kubeconfig().map(|reference| reference.name.as_str())
-}
-
-fn secret_is_shared(ctx: &Context, cluster: &Cluster) -> bool {
-    let name = secret_name(cluster);
-    ctx.stores
-        .clusters
-        .within(meta::namespace(cluster))
-        .iter()
-        .any(|other| meta::uid(other.as_ref()) != meta::uid(cluster) && secret_name(other) == name)
-}
-
-async fn secret(ctx: &Context, cluster: &Cluster) -> Result<Option<Secret>, Failure> {
-    let Some(name) = secret_name(cluster) else { return Ok(None) };
-    match sources::object(ctx, meta::namespace(cluster), "Secret", name).await {
-        // What does not parse would be quoted.
-        Ok(found) => found.map(serde_json::from_value).transpose().map_err(|_| {
-            ApiError::Protocol(format!("Secret {name} is not as Kubernetes stores Secrets")).into()
-        }),
-        Err(error) => {
-            namespace_access::refused(ctx, meta::namespace(cluster), &error).await;
-            Err(error.into())
-        }
-    }
-}
-
 /// Reads the kubeconfig, wants the connection, and judges what is seen through it.
 async fn judge(
     ctx: &Context,
@@ -243,66 +217,63 @@ async fn judge(
         let judged = Judged { verdict: ReadyState::Waiting, reason, message };
         Ok(Looked { judged, life: None, due: None })
     };
-    let secret = secret(ctx, cluster).await?;
+    let access = access::read(ctx, cluster).await?;
     // Of credentials that are gone or cannot be read nobody knows when they end.
     status.credentials = None;
-    let Some(secret) = secret else {
+    let Some(access) = access else {
         let message = format!(
             "Secret {} does not exist in namespace {}: create it with the cluster's kubeconfig under the key kubeconfig, or change {}",
-            secret_name(cluster).unwrap_or_default(),
+            access::secret_name(cluster).unwrap_or_default(),
             meta::namespace(cluster),
             cluster.spec.access.kubeconfig_field()
         );
         credentials(ctx, cluster, status, Err(("SecretNotFound", &message)));
         return refuse(ctx, "SecretNotFound", message);
     };
-    finalizers::add(ctx, &secret, finalizer::IN_USE).await?;
-    let key = cluster.spec.access.kubeconfig().and_then(|reference| reference.key.as_deref());
-    let data =
-        secret.data.clone().unwrap_or_default().into_iter().map(|(key, bytes)| (key, bytes.0)).collect();
-    match kubeconfig::of_secret(secret.metadata.labels.as_ref(), &data, key) {
-        Err(KubeconfigError { reason, message }) => {
-            let message = format!("Secret {}: {message}", meta::name(&secret));
-            credentials(ctx, cluster, status, Err((reason, &message)));
-            refuse(ctx, reason, message)
+    match &access.way {
+        Err(error) => {
+            let message = format!("Secret {}: {}", access.secret, error.message);
+            credentials(ctx, cluster, status, Err((error.reason, &message)));
+            refuse(ctx, error.reason, message)
         }
-        Ok(read) => {
-            endpoint_seen(ctx, id, &secret, &data, key);
-            let life = read.life();
-            // The version is of the content: our own finalizer on the Secret must not renew a connection.
-            ctx.connector.set_target(id.clone(), target(ctx, cluster, status, read, content_version(&data)));
-            let seen = ctx.connector.observation(id).unwrap_or_default();
-            let mut judged = observed::observe(ctx, cluster, id, &seen, status).await;
-            // Not where it is written to through Git: to renew a token is to write there.
-            let renewal = if judged.reason == REACHABLE {
-                renewal::renew(ctx, id, status.uid.as_deref(), &secret, key).await
-            } else {
-                Renewal::default()
-            };
-            let through_git = cluster.spec.access.git_ops.is_some();
-            let life = renewal.renewed.or(life);
-            status.credentials = life.map(|life| CredentialFacts { expires: Some(Time(life.ends)) });
-            if let Some(life) = life {
-                let renewable = !through_git && renewal::is_renewable(id, &secret, key);
-                expiry::say(ctx, cluster, (id, &secret), (life, &renewal, renewable), &mut judged, status);
-            }
-            let due = renewal.after.or_else(|| through_git.then(|| by_git::look_again(&judged)));
-            Ok(Looked { judged, life, due })
-        }
+        Ok(way) => Ok(look(ctx, cluster, id, (access.secret.as_str(), way), status).await),
     }
 }
 
-/// The way to reach the cluster.
-fn target(
+/// Wants the connection, and judges what is seen through it.
+async fn look(
     ctx: &Context,
     cluster: &Cluster,
-    status: &ClusterStatus,
-    credentials: Credentials,
-    version: String,
-) -> Target {
+    id: &ClusterId,
+    (secret, way): (&str, &Way),
+    status: &mut ClusterStatus,
+) -> Looked {
+    endpoint_seen(ctx, id, way);
+    ctx.connector.set_target(id.clone(), target(ctx, cluster, status, way));
+    let seen = ctx.connector.observation(id).unwrap_or_default();
+    let mut judged = observed::observe(ctx, cluster, id, &seen, status).await;
+    // Not where it is written to through Git: to renew a token is to write there.
+    let renewal = if judged.reason == REACHABLE {
+        renewal::renew(ctx, cluster, id, status.uid.as_deref(), way.renewed.as_ref()).await
+    } else {
+        Renewal::default()
+    };
+    let through_git = cluster.spec.access.git_ops.is_some();
+    let life = renewal.renewed.or_else(|| way.credentials.life());
+    status.credentials = life.map(|life| CredentialFacts { expires: Some(Time(life.ends)) });
+    if let Some(life) = life {
+        let renewable = !through_git && way.renewed.is_some();
+        expiry::say(ctx, cluster, (id, secret), (life, &renewal, renewable), &mut judged, status);
+    }
+    let due = renewal.after.or_else(|| through_git.then(|| by_git::look_again(&judged)));
+    Looked { judged, life, due }
+}
+
+/// The way to reach the cluster.
+fn target(ctx: &Context, cluster: &Cluster, status: &ClusterStatus, way: &Way) -> Target {
     Target {
-        credentials,
-        version,
+        credentials: way.credentials.clone(),
+        version: way.version.clone(),
         // A process that begins must not go on with what waits to be confirmed.
         identity: status.uid.clone().filter(|_| status.hub_restored.is_none()),
         installation: ctx.installation.id.clone(),
@@ -313,33 +284,13 @@ fn target(
 }
 
 /// People's kubeconfigs name the cluster as it is reached: where that is another way now, their logical clouds look again.
-fn endpoint_seen(
-    ctx: &Context,
-    id: &ClusterId,
-    secret: &Secret,
-    data: &BTreeMap<String, Vec<u8>>,
-    key: Option<&str>,
-) {
-    let found = kubeconfig::endpoint_of_secret(secret.metadata.labels.as_ref(), data, key);
-    let Ok(endpoint) = found else { return };
-    if ctx.people.endpoint_seen(id, &endpoint.digest()) {
+fn endpoint_seen(ctx: &Context, id: &ClusterId, way: &Way) {
+    let Some(endpoint) = &way.endpoint else { return };
+    if ctx.people.endpoint_seen(id, endpoint) {
         for cloud in ctx.stores.clouds.sorted().iter().filter(|cloud| cloud.spec.user.is_some()) {
             ctx.people.wake.enqueue(meta::namespace(cloud.as_ref()), meta::name(cloud.as_ref()));
         }
     }
-}
-
-/// A digest of the Secret's data, so that a connection is renewed when and only when it changed.
-fn content_version(data: &BTreeMap<String, Vec<u8>>) -> String {
-    use sha2::{Digest, Sha256};
-    let mut hasher = Sha256::new();
-    for (key, bytes) in data {
-        hasher.update(key.len().to_be_bytes());
-        hasher.update(key.as_bytes());
-        hasher.update(bytes.len().to_be_bytes());
-        hasher.update(bytes);
-    }
-    hex::encode(hasher.finalize())
 }
 
 fn credentials(

@@ -1,10 +1,9 @@
 //! Reconciles every `ClusterProvider`: its namespace, finalizer and counts of clusters.
 
 use emco_crds::cluster_provider::ProviderClusters;
-use emco_crds::conditions::types::READY;
 use emco_crds::fields::Summary;
 use emco_crds::names::{finalizer, label};
-use emco_crds::{Cluster, ClusterProvider, Conditioned};
+use emco_crds::{Cluster, ClusterProvider, InUse};
 use emco_engine::holders;
 use emco_engine::text::counted;
 use futures::future::BoxFuture;
@@ -18,21 +17,30 @@ use crate::object::transitions;
 use crate::reconcile::context::Context;
 use crate::reconcile::in_use::Holders;
 use crate::reconcile::kind::{Controlled, Listener, Reach};
+use crate::stores::indexes;
 use crate::tenancy::owned_namespace::{self, Owner};
+use crate::triggers::ProviderChanged;
 
 impl Controlled for ClusterProvider {
     fn reconcile<'a>(ctx: &'a Context, _: &'a str, name: &'a str) -> BoxFuture<'a, Reconciled> {
         Box::pin(reconcile(ctx, name))
     }
 
-    /// Its clusters look again, and all that it may grant some.
+    /// All look again that it grants some clusters, or did.
     fn listener(_: &Reach) -> Listener<Self> {
-        Box::new(|reach, change| {
-            reach.triggers.provider(&reach.ctx.stores);
+        let changed = ProviderChanged::default();
+        Box::new(move |reach, change| {
+            if let Some(providers) = changed.changed(change) {
+                let providers: Vec<&Self> = providers.iter().collect();
+                reach.triggers.provider(&reach.ctx.stores, &providers);
+            }
             reach.maps.provider(&reach.ctx.stores, change);
         })
     }
 }
+
+/// Clusters that a status names.
+const NAMED: usize = 10;
 
 /// Brings one provider to where it should be.
 pub async fn reconcile(ctx: &Context, name: &str) -> Reconciled {
@@ -41,12 +49,11 @@ pub async fn reconcile(ctx: &Context, name: &str) -> Reconciled {
     let owner = Owner { kind: "ClusterProvider", name, label: label::PROVIDER };
     let mut status = provider.status.clone().unwrap_or_default();
     let generation = meta::generation(provider.as_ref());
-    let clusters: Vec<Arc<Cluster>> = ctx.stores.clusters.within(&namespace);
     let owned = owned_namespace::provider_of(ctx, &namespace).as_deref() == Some(name);
-    let holders =
-        if owned { holders::provider(&namespace, clusters.iter().map(AsRef::as_ref)) } else { Vec::new() };
     if meta::deleting(provider.as_ref()) {
-        let mut holders = Holders::shown(holders);
+        let clusters =
+            if owned { ctx.stores.clusters.within(&namespace) } else { Vec::<Arc<Cluster>>::new() };
+        let mut holders = Holders::shown(holders::provider(&namespace, clusters.iter().map(AsRef::as_ref)));
         if holders.names.is_empty() && owned_namespace::is_of(ctx, &namespace, owner).await? {
             let of = |clusters: &[Cluster]| holders::provider(&namespace, clusters);
             holders = holders.proven(ctx, &namespace, of).await?;
@@ -70,22 +77,25 @@ pub async fn reconcile(ctx: &Context, name: &str) -> Reconciled {
         return Ok(Outcome::Settled);
     }
     let ensured = owned_namespace::ensure(ctx, &namespace, owner).await?;
-    let ready = clusters.iter().filter(|c| c.status.as_ref().is_some_and(|s| s.is_true(READY))).count();
-    let cordoned =
-        clusters.iter().filter(|c| c.spec.scheduling != emco_crds::cluster::Scheduling::Enabled).count();
+    let clusters = &ctx.stores.clusters;
+    let (total, first) = clusters.names_within(&namespace, NAMED);
+    let ready = clusters.count(indexes::READY, &namespace);
+    let cordoned = clusters.count(indexes::CORDONED, &namespace);
     let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+    let named = || first.iter().map(|name| format!("Cluster/{namespace}/{name}")).collect();
+    let in_use = (owned && total > 0).then(|| InUse { total: count(total), holders: named() });
     match ensured {
         Ok(()) => {
+            status.in_use = in_use;
             status.namespace = Some(namespace);
             status.clusters = Some(ProviderClusters {
-                total: count(clusters.len()),
+                total: count(total),
                 ready: count(ready),
                 cordoned: count(cordoned),
             });
             status.summary =
-                Some(Summary { clusters: Some(format!("{ready}/{}", clusters.len())), ..Summary::default() });
-            status.in_use = holders::in_use(&holders);
-            let message = format!("{}, {ready} ready", counted(clusters.len(), "cluster"));
+                Some(Summary { clusters: Some(format!("{ready}/{total}")), ..Summary::default() });
+            let message = format!("{}, {ready} ready", counted(total, "cluster"));
             status::set_ready(ctx, &mut status, generation, &ReadyState::Ready, "NamespaceOwned", &message);
         }
         Err(refused) => {

@@ -3,6 +3,7 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
+use crate::api::looks::Looks;
 use crate::api::plan_turns::PlanTurns;
 use crate::api::planning::Planning;
 use crate::api::renders::Renders;
@@ -11,7 +12,7 @@ use crate::chart::ChartStore;
 use crate::object::context::HubContext;
 use crate::people::People;
 use crate::producer::Producers;
-use crate::reconcile::cluster::{Admitted, Renewals};
+use crate::reconcile::cluster::{Accesses, Admitted, Renewals};
 use crate::reconcile::git_target::Paces;
 use crate::reconcile::hardware::Hardware;
 use crate::store::{Revisions, StoreContext};
@@ -28,12 +29,16 @@ pub struct Context {
     pub renewals: Arc<Renewals>,
     /// The pace of statuses of Git targets.
     pub paces: Arc<Paces>,
+    /// Secrets of clusters, as they were read last.
+    pub accesses: Arc<Accesses>,
     /// Clusters at their first contact.
     pub admitted: Arc<Admitted>,
     /// What deployments need of nodes, and what was read of clusters for them.
     pub hardware: Arc<Hardware>,
     /// Times that planning takes.
     pub planning: Arc<Planning>,
+    /// Looks at deployments, and what they keep for the next ones.
+    pub looks: Arc<Looks>,
     /// Turns of plans.
     pub turns: PlanTurns,
     /// Turns of renderings.
@@ -58,9 +63,11 @@ impl Context {
             people: Arc::default(),
             renewals: Arc::default(),
             paces: Arc::default(),
+            accesses: Arc::default(),
             admitted: Arc::default(),
             hardware: Arc::default(),
             planning,
+            looks: Arc::default(),
             turns: PlanTurns::default(),
             renders: Arc::default(),
             answers: Arc::new(NoAnswers),

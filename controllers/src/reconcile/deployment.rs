@@ -46,6 +46,7 @@ pub mod preview;
 mod refused;
 mod release;
 mod report;
+mod rest;
 mod rollout;
 mod terminate;
 mod unpinned;
@@ -55,6 +56,7 @@ use carry_out::{Carried, carry_out};
 use gather::Gathered;
 use pinned::Pinning;
 use planned::{Planned, Refused};
+use rest::{Kept, Rest, Whole};
 
 /// When a deployment looks again whose stored content is lost: packs that come back from a backup are not watched.
 const LOST_CONTENT: Duration = Duration::from_mins(1);
@@ -64,106 +66,172 @@ const MOVED: Duration = Duration::from_millis(200);
 /// How soon a change that waits for clusters is looked at again; their answers bring a look, too.
 const ANSWERED: Duration = Duration::from_secs(1);
 
-/// Brings one deployment to where it should be.
+/// Brings one deployment to where it should be. Where nothing but reports of its clusters asks for that, it is not planned anew.
 pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled {
+    let rest: Option<Rest> = ctx.looks.take(&(namespace.to_owned(), name.to_owned()));
     let Some(dig) = ctx.stores.digs.named(namespace, name) else { return Ok(Outcome::Settled) };
     let dig = suspension::with_project(&ctx.stores, dig);
     let owner = Owner::of(ctx, OwnerKind::DeploymentIntentGroup, dig.as_ref());
-    if not_removed::keep(ctx, &dig, &owner).await? {
+    let whole = match rest.and_then(|rest| rest.of(&dig)) {
+        Some((Kept::Sums(reported), until)) => {
+            if let Some(outcome) = Box::pin(rest::say(ctx, &dig, &owner, (reported, until))).await? {
+                return Ok(outcome);
+            }
+            None
+        }
+        Some((Kept::Plan(whole), _)) => Some(whole),
+        None => None,
+    };
+    Box::pin(look(ctx, &dig, &owner, whole)).await
+}
+
+/// Looks at everything, or goes on with a plan that was made before.
+async fn look(
+    ctx: &Context,
+    dig: &Arc<DeploymentIntentGroup>,
+    owner: &Owner,
+    whole: Option<Box<Whole>>,
+) -> Reconciled {
+    if not_removed::keep(ctx, dig, owner).await? {
         return Ok(Outcome::Settled);
     }
     if meta::deleting(dig.as_ref()) || dig.spec.desired_state == DesiredState::Terminated {
-        return Box::pin(terminate::reconcile(ctx, &dig, &owner)).await;
+        return Box::pin(terminate::reconcile(ctx, dig, owner)).await;
     }
     if finalizers::add(ctx, dig.as_ref(), finalizer::TERMINATE).await? {
         return Ok(Outcome::Settled);
     }
-    if let Some(left) = too_soon(ctx, &dig, &owner) {
+    if let Some(left) = too_soon(ctx, dig, owner) {
         return Ok(Outcome::After(left));
     }
-    if !store::all_shown(ctx, &owner).await? {
+    if !store::all_shown(ctx, owner).await? {
         return Ok(Outcome::After(store::SHOWN));
     }
-    if let Some(sentence) = store::of_a_later_format(ctx, &owner) {
+    if let Some(sentence) = store::of_a_later_format(ctx, owner) {
         let refusal = Refusal::of("Resolved", "FormatUnknown", false, sentence);
-        let newest = store::newest(ctx, &owner).await?;
+        let newest = store::newest(ctx, owner).await?;
         let refused = Planned::Refused(Box::new(Refused::beside(refusal, newest)));
-        return Box::pin(report(ctx, &dig, &owner, &refused)).await;
+        return Box::pin(report(ctx, dig, owner, &refused)).await;
     }
     // What is given up is worked off by others when the cluster is back: a suspended deployment leaves it alone.
     let unreachable = Some(&dig.spec.unreachable).filter(|_| !dig.spec.is_suspended());
     let give_up = abandon::AbandonPolicy { policy: unreachable, ..abandon::AbandonPolicy::default() };
-    if abandon::abandon(ctx, dig.as_ref(), &owner, give_up).await? {
+    if abandon::abandon(ctx, dig.as_ref(), owner, give_up).await? {
         return Ok(Outcome::Settled);
     }
-    if rows::search_confirmed(ctx, &owner, dig.as_ref()).await? {
+    if rows::search_confirmed(ctx, owner, dig.as_ref()).await? {
         return Ok(Outcome::Settled);
     }
-    rows::invalidate_lost(ctx, &owner);
+    rows::invalidate_lost(ctx, owner);
     let pin = match dig.spec.revision {
-        Some(revision) => Some(Box::pin(pinned::carry_out(ctx, &dig, &owner, revision)).await?),
+        Some(revision) => Some(Box::pin(pinned::carry_out(ctx, dig, owner, revision)).await?),
         None => None,
     };
     if matches!(pin, Some(Pinning::Moved)) {
         return Ok(Outcome::After(MOVED));
     }
-    let generation = meta::generation(dig.as_ref());
-    let Some(turn) = ctx.turns.take(namespace, name, generation) else {
-        return Ok(Outcome::After(plan_turns::LOOK_AGAIN));
-    };
+    if let Some(whole) = whole.filter(|_| pin.is_none()) {
+        return Box::pin(rest::go_on(ctx, dig, owner, whole)).await;
+    }
     let begun = tokio::time::Instant::now();
-    let newest = store::newest(ctx, &owner).await?;
-    let (mut awaits, mut looks_again) = (None, None);
-    let planned = match gather::gather(ctx, &dig, &owner, newest.as_ref()).await? {
-        Err(refusal) => Err(refusal),
-        Ok(gathered) if gathered.awaits_charts && is_at_rest(&dig) => {
-            return Ok(Outcome::After(gather::AWAITS));
-        }
-        // Before clusters said what their nodes have, nothing is chosen, and nothing moves.
-        Ok(gathered) if gathered.unread.awaits && pin.is_none() => {
-            return Ok(Outcome::After(hardware::AWAITS));
-        }
-        Ok(gathered) => {
-            awaits = gathered.awaits_charts.then_some(gather::AWAITS);
-            let unexplained = newest.as_ref().is_some_and(|newest| unexplained(ctx, &owner, newest));
-            match plan(ctx, gathered, unexplained, turn).await? {
-                Worked::Out(planned) => *planned,
-                // What changed brings the next look.
-                Worked::Stopped => return Ok(Outcome::Settled),
-            }
-        }
+    let work = Box::pin(work(ctx, dig, owner, pin.is_some())).await?;
+    let Work { newest, planned, mut awaits } = match work {
+        Ok(work) => work,
+        Err(outcome) => return Ok(outcome),
     };
+    let (mut looks_again, mut made_of) = (None, None);
     let mut planned = match (pin, planned) {
         (Some(Pinning::Found(pin, wait, until)), planned) => {
             looks_again = until.filter(|_| wait.is_some()).map(|until| after(ctx, until));
             let plan = planned.map(|(_, plan)| plan);
-            let held = held::hold(ctx, &dig, &owner, newest.as_ref(), Some(*pin), wait, plan);
+            let held = held::hold(ctx, dig, owner, newest.as_ref(), Some(*pin), wait, plan);
             Planned::Held(Box::new(Box::pin(held).await?))
         }
         (Some(Pinning::Refused(refusal)), _) | (None | Some(Pinning::Moved), Err(refusal)) => {
             if refusal.reason == Reason::ContentLost.as_str() {
                 awaits = awaits.or(Some(LOST_CONTENT));
             }
-            Box::pin(refused::refuse(ctx, &dig, &owner, newest.as_ref(), refusal)).await?
+            Box::pin(refused::refuse(ctx, dig, owner, newest.as_ref(), refusal)).await?
         }
         (None | Some(Pinning::Moved), Ok((gathered, plan))) => {
-            match Box::pin(gated(ctx, &dig, &owner, (gathered, plan), newest, begun)).await? {
+            let carried = Box::pin(gated(ctx, dig, owner, (&gathered, plan), newest, begun)).await?;
+            match carried {
                 Some((planned, until)) => {
-                    looks_again = until;
+                    (looks_again, made_of) = (until, Some(gathered));
                     planned
                 }
                 None => return Ok(Outcome::After(MOVED)),
             }
         }
     };
-    let asks_again = Box::pin(held::tend(ctx, &dig, &owner, &mut planned)).await?;
-    if let Some(left) = store::report_delay(ctx, &owner, meta::generation(dig.as_ref())) {
-        return Ok(Outcome::After(left));
+    let (outcome, is_told) = Box::pin(told(ctx, dig, owner, &mut planned, [awaits, looks_again])).await?;
+    if let Some(gathered) = made_of.filter(|_| is_told) {
+        rest::keep(ctx, dig, owner, (gathered, planned), outcome == Outcome::Settled);
     }
-    let outcome = Box::pin(report(ctx, &dig, &owner, &planned)).await?;
-    let abandons = unreachable.and_then(|policy| abandon::next_abandon(ctx, &owner, policy));
+    Ok(outcome)
+}
+
+/// Reports what became of a plan, unless it is too soon for that. When to look again, which may be `again`; and whether it was reported.
+async fn told(
+    ctx: &Context,
+    dig: &DeploymentIntentGroup,
+    owner: &Owner,
+    planned: &mut Planned,
+    again: [Option<Duration>; 2],
+) -> Result<(Outcome, bool), Failure> {
+    let asks_again = Box::pin(held::tend(ctx, dig, owner, planned)).await?;
+    if let Some(left) = store::report_delay(ctx, owner, meta::generation(dig)) {
+        return Ok((Outcome::After(left), false));
+    }
+    let outcome = Box::pin(report(ctx, dig, owner, planned)).await?;
+    let unreachable = Some(&dig.spec.unreachable).filter(|_| !dig.spec.is_suspended());
+    let abandons = unreachable.and_then(|policy| abandon::next_abandon(ctx, owner, policy));
     let soaked = planned.way().and_then(|way| way.again);
-    Ok([abandons, awaits, looks_again, asks_again, soaked].into_iter().fold(outcome, Outcome::at_latest))
+    let again = again.into_iter().chain([abandons, asks_again, soaked]);
+    Ok((again.fold(outcome, Outcome::at_latest), true))
+}
+
+/// A plan beside the newest revision, or why there is none.
+struct Work {
+    newest: Option<Stored>,
+    planned: Result<(Gathered, Plan), Box<Refusal>>,
+    /// It waits for charts, and until then looks again so soon.
+    awaits: Option<Duration>,
+}
+
+/// Plans. The inner error says when to look again instead.
+async fn work(
+    ctx: &Context,
+    dig: &Arc<DeploymentIntentGroup>,
+    owner: &Owner,
+    is_pinned: bool,
+) -> Result<Result<Work, Outcome>, Failure> {
+    let generation = meta::generation(dig.as_ref());
+    let Some(turn) = ctx.turns.take(&owner.namespace, &owner.name, generation) else {
+        return Ok(Err(Outcome::After(plan_turns::LOOK_AGAIN)));
+    };
+    let newest = store::newest(ctx, owner).await?;
+    let mut awaits = None;
+    let planned = match gather::gather(ctx, dig, owner, newest.as_ref()).await? {
+        Err(refusal) => Err(refusal),
+        Ok(gathered) if gathered.awaits_charts && is_at_rest(dig) => {
+            return Ok(Err(Outcome::After(gather::AWAITS)));
+        }
+        // Before clusters said what their nodes have, nothing is chosen, and nothing moves.
+        Ok(gathered) if gathered.unread.awaits && !is_pinned => {
+            return Ok(Err(Outcome::After(hardware::AWAITS)));
+        }
+        Ok(gathered) => {
+            awaits = gathered.awaits_charts.then_some(gather::AWAITS);
+            let unexplained = newest.as_ref().is_some_and(|newest| unexplained(ctx, owner, newest));
+            match plan(ctx, gathered, unexplained, turn).await? {
+                Worked::Out(planned) => *planned,
+                // What changed brings the next look.
+                Worked::Stopped => return Ok(Err(Outcome::Settled)),
+            }
+        }
+    };
+    Ok(Ok(Work { newest, planned, awaits }))
 }
 
 /// How long a look would find nothing new yet.
@@ -182,7 +250,7 @@ async fn gated(
     ctx: &Context,
     dig: &DeploymentIntentGroup,
     owner: &Owner,
-    (gathered, plan): (Gathered, Plan),
+    (gathered, plan): (&Gathered, Plan),
     newest: Option<Stored>,
     begun: tokio::time::Instant,
 ) -> Result<Option<(Planned, Option<Duration>)>, Failure> {
@@ -196,7 +264,7 @@ async fn gated(
     if !gate.is_open(ctx).await? {
         return Ok(None);
     }
-    let carried = carry_out(ctx, dig, owner, &gathered, &plan, newest.clone(), begun);
+    let carried = carry_out(ctx, dig, owner, gathered, &plan, newest.clone(), begun);
     Ok(match Box::pin(carried).await? {
         Carried::Moved => None,
         Carried::Refused(refusal) => {

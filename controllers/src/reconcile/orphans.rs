@@ -37,18 +37,19 @@ pub async fn reconcile(
     let owner = Owner::new(&ctx.installation, kind.clone(), namespace, name, "");
     // An owner was seen before anything of it was stored.
     let there = producer.exists(&ctx.stores, namespace, name);
+    if there {
+        // Its rows are looked at by the owner.
+        for shard in &store::stored_shards(ctx, &owner) {
+            adopted(ctx, shard).await?;
+        }
+        return Ok(0);
+    }
     let shards = store::shards(ctx, &owner);
     let contexts = store::contexts(ctx, &owner);
-    if !there && plan_details::forget(ctx, &owner.hash) {
+    if plan_details::forget(ctx, &owner.hash) {
         store::request_collection(ctx);
     }
     if shards.is_empty() && contexts.is_empty() {
-        return Ok(0);
-    }
-    if there {
-        for shard in &shards {
-            adopted(ctx, shard).await?;
-        }
         return Ok(0);
     }
     let uid =

@@ -3,7 +3,7 @@
 use emco_crds::names::object::DEFAULT_LOGICAL_CLOUD;
 use emco_crds::names::{annotation, finalizer, label};
 use emco_crds::project::{ProjectCounts, ProjectStatus};
-use emco_crds::{DeploymentIntentGroup, LogicalCloud, Project};
+use emco_crds::{Cluster, ClusterProvider, DeploymentIntentGroup, LogicalCloud, Project};
 use emco_engine::text::counted;
 use emco_engine::{cloud, holders, unsupported};
 use futures::future::BoxFuture;
@@ -25,6 +25,7 @@ use crate::reconcile::members;
 use crate::store;
 use crate::tenancy::facts;
 use crate::tenancy::owned_namespace::{self, Owner, Refused};
+use crate::triggers::ProjectChanged;
 
 /// When what nobody tells of is looked at again.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
@@ -36,14 +37,17 @@ impl Controlled for Project {
 
     /// Everything in its namespace looks again.
     fn listener(_: &Reach) -> Listener<Self> {
-        Box::new(|reach, change| {
+        let changed = ProjectChanged::default();
+        Box::new(move |reach, change| {
             let stores = &reach.ctx.stores;
             // Before anybody looks again.
             for namespace in stores.suspended.note(change.object, change.gone) {
                 reach.ctx.turns.stop_all(&namespace);
                 reach.sync.suspension_changed(&namespace);
             }
-            reach.triggers.project(stores, change.object);
+            if changed.changed(change) {
+                reach.triggers.project(stores, change.object);
+            }
             reach.maps.project(stores, change);
         })
     }
@@ -90,16 +94,13 @@ pub async fn reconcile(ctx: &Context, name: &str) -> Reconciled {
             deployment_intent_groups: count(digs.len()),
             logical_clouds: count(clouds.len()),
         });
-        let providers = ctx.stores.providers.sorted();
-        let providers: Vec<_> = providers.iter().map(AsRef::as_ref).collect();
-        let granted =
-            cloud::granted(name, &facts::labels(project.as_ref()), &providers, &facts::clusters(ctx));
+        let granted = is_granted_any(ctx, &project);
         let noted = noted(&project, digs.len(), clouds.is_empty());
         if let Err(refused) = &members {
             stalled(ctx, &mut status, generation, refused);
             // Who takes a foreign binding away, or gives us the right, tells nobody.
             again = Some(LOOK_AGAIN);
-        } else if granted.is_empty() {
+        } else if !granted {
             let message = format!(
                 "namespace {namespace}{noted}; no cluster is granted: a ClusterProvider must name project {name} in spec.grants, and have Clusters"
             );
@@ -118,6 +119,20 @@ pub async fn reconcile(ctx: &Context, name: &str) -> Reconciled {
     }
     status::write(ctx, project.as_ref(), project.status.as_ref(), &status).await?;
     Ok(Outcome::Settled.at_latest(again))
+}
+
+/// True where a provider grants a project any cluster that there is. The first one is enough.
+fn is_granted_any(ctx: &Context, project: &Project) -> bool {
+    let (name, labels) = (meta::name(project), facts::labels(project));
+    let providers = ctx.stores.providers.sorted();
+    let providers: Vec<&ClusterProvider> = providers.iter().map(AsRef::as_ref).collect();
+    let granting: Vec<_> =
+        providers.into_iter().filter(|provider| cloud::grants_any(provider, name, &labels)).collect();
+    let is_granted = |cluster: &Cluster| {
+        let facts = facts::facts(ctx, cluster).map(|facts| (facts.id.clone(), facts));
+        !cloud::granted(name, &labels, &granting, &facts.into_iter().collect()).is_empty()
+    };
+    !granting.is_empty() && ctx.stores.clusters.find(is_granted).is_some()
 }
 
 fn stalled(ctx: &Context, status: &mut ProjectStatus, generation: i64, refused: &Refused) {

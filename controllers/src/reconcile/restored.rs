@@ -8,6 +8,7 @@ use crate::api::{Method, Request};
 use crate::object::context::Failure;
 use crate::object::meta;
 use crate::reconcile::context::Context;
+use crate::stores::indexes;
 
 /// True where the annotation `emco.io/confirm` says exactly this.
 pub fn confirmed<K: Resource>(object: &K, what: &str) -> bool {
@@ -28,9 +29,9 @@ pub fn annotate<K: Resource>(short: &str, object: &K, what: &str) -> String {
 
 /// The version that the hub's store has reached, at least: the newest that this process has read.
 pub fn hub_version<K: Resource>(ctx: &Context, object: &K) -> u64 {
-    let shards = ctx.stores.shards.state();
-    let shards = shards.iter().map(|shard| meta::version(shard.as_ref()));
-    shards.max().unwrap_or_default().max(meta::version(object))
+    let newest = ctx.stores.shards.last_key(indexes::VERSION);
+    let newest: Option<u64> = newest.and_then(|version| version.parse().ok());
+    newest.unwrap_or_default().max(meta::version(object))
 }
 
 /// True where the hub's store has come as far as this. (How far it has is not told: a message that moves would be written for ever.)

@@ -236,3 +236,26 @@ async fn the_end_of_credentials_that_are_gone_is_not_shown() {
     assert_eq!((status.as_str(), reason.as_str()), ("False", "SecretNotFound"));
     assert!(credentials(&rig).is_null(), "{}", credentials(&rig));
 }
+
+#[tokio::test]
+async fn credentials_of_a_cluster_are_forgotten_with_it_and_with_its_reference() {
+    let mut rig = Rig::new();
+    rig.answers("a", "uid-a");
+    for object in world().into_iter().filter(|object| object["kind"] != "Project").chain([secret("other")]) {
+        rig.hub.put("test", &object);
+    }
+    rig.settle().await;
+    // The watch begins: what is read is kept.
+    rig.ctx.stores.secret_versions.begins("acme");
+    rig.settle().await;
+    assert_eq!(rig.ctx.accesses.count(), 1);
+    let mut cluster = cluster_object("a");
+    cluster["spec"]["access"]["kubeconfigSecretRef"]["name"] = json!("other");
+    rig.hub.put("test", &cluster);
+    rig.settle().await;
+    assert_eq!(rig.ctx.accesses.count(), 1, "the one before is forgotten");
+    rig.hub.delete(A, None, None).await.unwrap();
+    rig.settle().await;
+    assert!(rig.hub.object(A).is_none());
+    assert_eq!(rig.ctx.accesses.count(), 0);
+}

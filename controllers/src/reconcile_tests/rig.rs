@@ -126,6 +126,12 @@ impl Rig {
         }
     }
 
+    /// A process like this one to which nothing was shown yet, and what its watches write to.
+    pub fn blank(&self) -> (Context, Box<Writers>) {
+        let hub = Arc::new(self.hub.clone());
+        context((hub, &self.hub), &self.clock, &self.seeing, &self.charts, &self.settings)
+    }
+
     /// The next process has no charts on its disk.
     pub fn forget_charts(&mut self) {
         self.charts = Arc::new(tempfile::tempdir().unwrap());

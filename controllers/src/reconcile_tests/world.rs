@@ -122,6 +122,11 @@ impl Connections for Seeing {
     fn observation(&self, cluster: &ClusterId) -> Option<Arc<Observation>> {
         self.seen.lock().get(cluster).cloned()
     }
+    fn seen_as(&self, uid: &str) -> Vec<ClusterId> {
+        let seen = self.seen.lock();
+        let those = seen.iter().filter(|(_, seen)| seen.uid.as_deref() == Some(uid));
+        those.map(|(id, _)| id.clone()).collect()
+    }
     fn changes(&self) -> BoxStream<'static, ClusterId> {
         let (tell, told) = unbounded();
         self.told.lock().push(tell);
@@ -202,6 +207,11 @@ impl Rig {
             seen.uid = Some(uid.to_owned());
             seen.epoch += 1;
         });
+    }
+
+    /// From now on it serves something else.
+    pub fn serves(&self, cluster: &str, digest: &str) {
+        self.seeing.change(cluster, |seen| seen.api_digest = Some(digest.to_owned()));
     }
 
     /// From now on it says that it belongs to this installation, or to none.

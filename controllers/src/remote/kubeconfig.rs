@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use emco_engine::people::Endpoint;
 use http::HeaderValue;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
@@ -158,17 +159,37 @@ struct Context {
     user: String,
 }
 
+/// All that a Secret says of a cluster.
+#[derive(Clone)]
+pub struct SecretContent {
+    /// The credentials that the cluster is reached with.
+    pub credentials: Credentials,
+    /// The way in which people reach it; `None` where that cannot be told.
+    pub endpoint: Option<Endpoint>,
+    /// The claims of the token of a kubeconfig, where it is a service account's and the only credential.
+    pub bound: Option<claims::Bound>,
+}
+
 /// Reads what a Secret says of a cluster: a kubeconfig, or, where the Secret has the label of Argo CD's clusters and no key is
-/// named, that form.
-pub fn of_secret<V: AsRef<[u8]>>(
+/// named, that form. It is parsed once.
+pub fn content_of_secret<V: AsRef<[u8]>>(
     labels: Option<&BTreeMap<String, String>>,
     data: &BTreeMap<String, V>,
     key: Option<&str>,
-) -> Result<Credentials, KubeconfigError> {
+) -> Result<SecretContent, KubeconfigError> {
     if key.is_none() && argocd::is_form(labels) {
-        return argocd::read(data);
+        let (cluster, user) = argocd::parts(data)?;
+        let credentials = assemble(&cluster, &user)?;
+        return Ok(SecretContent { credentials, endpoint: endpoint::endpoint(&cluster).ok(), bound: None });
     }
-    pick(data, key).and_then(read)
+    let file = parse(pick(data, key)?)?;
+    let (cluster, user) = choose(&file)?;
+    refuse(cluster, user)?;
+    Ok(SecretContent {
+        credentials: assemble(cluster, user)?,
+        endpoint: endpoint::endpoint(cluster).ok(),
+        bound: token::only(user).and_then(claims::bound),
+    })
 }
 
 /// Finds the kubeconfig in a Secret's data: the named key, else `value`, `value.yaml` or `kubeconfig`.

@@ -149,11 +149,32 @@ struct Context {
     random: Arc<dyn Random>,
     listeners: Listeners<ClusterId>,
     lists: ApiLists,
+    /// Clusters by the UID that was seen behind them last.
+    seen_as: Mutex<BTreeMap<String, BTreeSet<ClusterId>>>,
     /// One for each cluster whose last probe failed.
     failing: Arc<()>,
 }
 
 impl Context {
+    /// Another UID is seen behind a cluster than before, or the cluster is forgotten.
+    fn see_as(&self, cluster: &ClusterId, before: Option<&str>, now: Option<&str>) {
+        if before == now {
+            return;
+        }
+        let mut all = self.seen_as.lock();
+        if let Some(uid) = before
+            && let Some(clusters) = all.get_mut(uid)
+        {
+            clusters.remove(cluster);
+            if clusters.is_empty() {
+                all.remove(uid);
+            }
+        }
+        if let Some(uid) = now {
+            all.entry(uid.to_owned()).or_default().insert(cluster.clone());
+        }
+    }
+
     /// Nothing is dialled yet.
     fn edge(&self, cluster: &ClusterId, credentials: Credentials) -> Arc<Edge> {
         let dialer = Arc::clone(&self.dialer).of(&format!("edges/{}", cluster.provider()));
@@ -175,8 +196,16 @@ impl Pool {
         clock: Arc<dyn Clock>,
         random: Arc<dyn Random>,
     ) -> Arc<Self> {
-        let (listeners, lists) = (Listeners::default(), ApiLists::default());
-        let context = Context { settings, dialer, clock, random, listeners, lists, failing: Arc::default() };
+        let context = Context {
+            settings,
+            dialer,
+            clock,
+            random,
+            listeners: Listeners::default(),
+            lists: ApiLists::default(),
+            seen_as: Mutex::default(),
+            failing: Arc::default(),
+        };
         Arc::new(Self { context: Arc::new(context), entries: RwLock::default() })
     }
 
@@ -265,12 +294,16 @@ impl Pool {
 
     /// Forgets a cluster and ends its connection.
     pub fn forget(&self, cluster: &ClusterId) {
-        let gone = self.entries.write().remove(cluster);
-        if let Some(entry) = gone {
-            entry.stop.cancel();
-            entry.view.write().edge = None;
-            self.context.listeners.tell(cluster);
-        }
+        let mut entries = self.entries.write();
+        let Some(entry) = entries.remove(cluster) else { return };
+        entry.stop.cancel();
+        let mut view = entry.view.write();
+        view.edge = None;
+        // Before another entry of this name can be seen.
+        self.context.see_as(cluster, view.observation.uid.as_deref(), None);
+        drop(view);
+        drop(entries);
+        self.context.listeners.tell(cluster);
     }
 
     /// Probes now, also in the middle of a wait after failures.
@@ -318,6 +351,10 @@ impl Edges for Pool {
 impl Connections for Pool {
     fn observation(&self, cluster: &ClusterId) -> Option<Arc<Observation>> {
         self.entries.read().get(cluster).map(|entry| Arc::clone(&entry.view.read().observation))
+    }
+
+    fn seen_as(&self, uid: &str) -> Vec<ClusterId> {
+        self.context.seen_as.lock().get(uid).into_iter().flatten().cloned().collect()
     }
 
     fn changes(&self) -> BoxStream<'static, ClusterId> {

@@ -142,7 +142,10 @@ async fn update(
     };
     let back = shard::take_back(fresh.as_ref().unwrap_or(&stored.spec), next, noted);
     let fresh = back.or(fresh);
-    let ordered = depends::ordered(fresh.as_ref().unwrap_or(&stored.spec), order, given);
+    let ordered = match &fresh {
+        Some(fresh) => depends::ordered(fresh, order, given),
+        None => depends::ordered_alone(&stored.spec, order, given),
+    };
     // The shards of an owner that was made again, as by a restore, are those of its namesake: they follow.
     let uid = Some(&owner.uid).filter(|uid| !uid.is_empty() && **uid != stored.spec.owner.uid);
     let fresh = match (ordered.or(fresh), uid) {

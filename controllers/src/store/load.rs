@@ -19,6 +19,7 @@ use crate::object::LogFields;
 use crate::object::Owner;
 use crate::object::context::Failure;
 use crate::object::meta;
+use crate::stores::indexes;
 
 /// A stored revision with its content.
 #[derive(Clone)]
@@ -33,9 +34,10 @@ pub struct Stored {
 
 /// All AppContexts of an owner, newest first: what the watch saw and what this process wrote since.
 pub fn contexts(ctx: &StoreContext, owner: &Owner) -> Vec<Arc<AppContext>> {
-    let mut all = ctx.stores.contexts.within(&owner.namespace);
+    let mut all = ctx.stores.contexts.indexed(indexes::OWNER, &owner.hash);
     all.retain(|context| {
-        context.metadata.labels.as_ref().and_then(|l| l.get(label::OWNER)) == Some(&owner.hash)
+        meta::namespace(context.as_ref()) == owner.namespace
+            && context.metadata.labels.as_ref().and_then(|l| l.get(label::OWNER)) == Some(&owner.hash)
     });
     if let Some(written) = ctx.revisions.written.lock().get(&owner.hash)
         && !all.iter().any(|context| context.spec.revision >= written.spec.revision)

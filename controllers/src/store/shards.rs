@@ -15,6 +15,7 @@ use crate::api::{ApiServerExt, parse};
 use crate::object::Owner;
 use crate::object::context::Failure;
 use crate::object::meta;
+use crate::stores::indexes;
 
 /// Shards of an owner as they are to be read: each cluster is in one of them, also while its row moves from one to another.
 pub fn shards(ctx: &StoreContext, owner: &Owner) -> Vec<Arc<SyncShard>> {
@@ -34,9 +35,10 @@ pub fn shards(ctx: &StoreContext, owner: &Owner) -> Vec<Arc<SyncShard>> {
 
 /// Shards of an owner as they are stored, by name.
 pub(crate) fn stored_shards(ctx: &StoreContext, owner: &Owner) -> Vec<Arc<SyncShard>> {
-    let mut shown = ctx.stores.shards.within(&owner.namespace);
+    let mut shown = ctx.stores.shards.indexed(indexes::OWNER, &owner.hash);
     shown.retain(|shard| {
-        shard.metadata.labels.as_ref().and_then(|l| l.get(label::OWNER)) == Some(&owner.hash)
+        meta::namespace(shard.as_ref()) == owner.namespace
+            && shard.metadata.labels.as_ref().and_then(|l| l.get(label::OWNER)) == Some(&owner.hash)
     });
     shown.into_iter().map(|shown| ctx.revisions.write_cache.newest(shown)).collect()
 }
@@ -50,6 +52,13 @@ pub fn named_by_shards(ctx: &StoreContext, owner: &Owner) -> BTreeSet<i64> {
 /// All shards of the hub as they were stored last, as far as this process knows.
 pub(crate) fn all_shards(ctx: &StoreContext) -> Vec<Arc<SyncShard>> {
     let shown = ctx.stores.shards.sorted();
+    shown.into_iter().map(|shown| ctx.revisions.write_cache.newest(shown)).collect()
+}
+
+/// Those with a row of a cluster, as the watch shows them; each as it was stored last. One that got its first row of the cluster a moment ago
+/// is among them when the watch shows it, which has the Cluster look again.
+pub(crate) fn shards_with_row(ctx: &StoreContext, cluster: &ClusterId) -> Vec<Arc<SyncShard>> {
+    let shown = ctx.stores.shards.indexed(indexes::ROW, cluster.as_str());
     shown.into_iter().map(|shown| ctx.revisions.write_cache.newest(shown)).collect()
 }
 

@@ -209,6 +209,10 @@ impl HubContent {
         // A pack that cannot be read stops what is in it, and nothing else.
         let mut unread = None;
         for reference in self.packs_of(source).await? {
+            // The name of a pack is a digest of its content: what it did not hold, it never holds.
+            if self.cache.lock().sets_of(&reference.name).is_some_and(|sets| !sets.contains(set)) {
+                continue;
+            }
             match self.pack(reference.kind, &reference.name, &reference.digest).await {
                 Ok(pack) if pack.holds(set) => {
                     self.cache.lock().asked(source, Some(&reference.name), None);
@@ -244,3 +248,6 @@ fn lost(message: &str) -> Trouble {
 fn hub_trouble(error: &ApiError) -> Trouble {
     Trouble::new("Progressing", &format!("the hub did not give the stored manifests: {error}"), Retry::Soon)
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use emco_crds::SyncShard;
+use emco_engine::depends::Order;
 use emco_engine::identity::ClusterId;
 use emco_engine::marks;
 use tokio::sync::watch;
@@ -15,6 +16,7 @@ use super::fair::Claimant;
 use super::inbox::ShardKey;
 use super::job::{Job, JobContext};
 use super::line_bound::LineBound;
+use super::owners::Owners;
 use super::report::Reporter;
 use super::suspension::Suspension;
 use super::work::{Work, works};
@@ -27,6 +29,7 @@ pub(super) struct Dispatcher {
     pub stop: CancellationToken,
     pub tasks: JoinSet<()>,
     shards: BTreeMap<ShardKey, Known>,
+    owners: Owners,
     /// Shards that took rows over and have no status yet: until then the old rows are worked on.
     arriving: BTreeMap<ShardKey, SyncShard>,
     edges: BTreeMap<ClusterId, (Arc<Edge>, CancellationToken)>,
@@ -41,7 +44,8 @@ struct Known {
     depth: Depth,
     /// It is a ledger.
     abandoned: bool,
-    works: BTreeMap<ClusterId, Work>,
+    works: BTreeMap<ClusterId, Arc<Work>>,
+    order: Arc<Order>,
     reporter: Arc<Reporter>,
     stop: CancellationToken,
 }
@@ -71,6 +75,7 @@ impl Dispatcher {
             stop: stop.child_token(),
             tasks: JoinSet::new(),
             shards: BTreeMap::new(),
+            owners: Owners::default(),
             arriving: BTreeMap::new(),
             edges: BTreeMap::new(),
             jobs: BTreeMap::new(),
@@ -99,19 +104,15 @@ impl Dispatcher {
 
     /// Wakes all jobs of an owner.
     pub fn ring(&self, hash: &str) {
-        for (cluster, _) in self.jobs.keys().filter(|(_, owner)| owner == hash) {
-            if let Some((edge, _)) = self.edges.get(cluster) {
-                edge.observed.ring(hash);
-            }
+        for (edge, _) in self.owners.clusters(hash).filter_map(|cluster| self.edges.get(cluster)) {
+            edge.observed.ring(hash);
         }
     }
 
     /// Wakes all jobs of the owners in these namespaces, wherever their shards are: ledgers are with the provider.
     pub fn ring_within(&self, namespaces: &BTreeSet<String>) {
-        for known in self.shards.values().filter(|known| namespaces.contains(&known.owner.namespace)) {
-            for (edge, _) in known.works.keys().filter_map(|cluster| self.edges.get(cluster)) {
-                edge.observed.ring(&known.owner.hash);
-            }
+        for hash in namespaces.iter().flat_map(|namespace| self.owners.within(namespace)) {
+            self.ring(hash);
         }
     }
 
@@ -141,8 +142,10 @@ impl Dispatcher {
             None => {
                 let Some(known) = self.shards.remove(key) else { return };
                 known.stop.cancel();
+                self.owners.forget(&known.owner, key, known.works.keys());
                 let hash = known.owner.hash;
-                if !self.shards.values().any(|known| known.owner.hash == hash) {
+                self.expect(&hash);
+                if self.owners.all_shards(&hash).next().is_none() {
                     self.lines.remove(&hash);
                 }
                 hash
@@ -167,28 +170,41 @@ impl Dispatcher {
 
     /// Whether a shard has rows of another one and does not know yet what became of them.
     fn arrives(&self, shard: &SyncShard) -> bool {
-        let theirs: BTreeSet<ClusterId> =
-            shard.spec.clusters.iter().filter_map(|row| ClusterId::parse(&row.cluster)).collect();
-        shard.status.is_none()
-            && self.shards.iter().any(|((namespace, _), known)| {
-                Some(namespace) == shard.metadata.namespace.as_ref()
-                    && shard.spec.abandoned.is_none()
-                    && (&known.owner.kind, &known.owner.name)
-                        == (&shard.spec.owner.kind, &shard.spec.owner.name)
-                    && known.depth.2 < shard.spec.bits
-                    && known.works.keys().any(|cluster| theirs.contains(cluster))
-            })
+        if shard.status.is_some() || shard.spec.abandoned.is_some() {
+            return false;
+        }
+        let hash = Owner::of_shard(&self.sync.ctx.installation, shard).hash;
+        let theirs = shard.spec.clusters.iter().filter_map(|row| ClusterId::parse(&row.cluster));
+        theirs.flat_map(|cluster| self.owners.shards(&hash, &cluster)).any(|key| {
+            let known = self.shards.get(&key).filter(|_| Some(&key.0) == shard.metadata.namespace.as_ref());
+            known.is_some_and(|known| known.depth.2 < shard.spec.bits)
+        })
+    }
+
+    /// Tells who counts clusters how many are waited for by now.
+    fn expect(&self, hash: &str) {
+        let all = self.owners.all_shards(hash).filter_map(|key| self.shards.get(key));
+        self.sync.fleet.expect(hash, all.map(|known| known.order.as_ref()));
     }
 
     fn know(&mut self, key: &ShardKey, shard: SyncShard) -> String {
         let ctx = &self.sync.ctx;
-        let works = works(&shard, ctx.epoch);
+        let before = self.shards.get(key).map(|known| &known.order);
+        let (works, order) = works(&shard, ctx.epoch, before);
         if let Some(known) = self.shards.get_mut(key) {
-            known.works = works;
+            let is_same_order = Arc::ptr_eq(&known.order, &order);
+            let gone = known.works.keys().filter(|cluster| !works.contains_key(*cluster));
+            self.owners.forget_rows(&known.owner, key, gone);
+            self.owners.know(&known.owner, key, works.keys());
+            (known.works, known.order) = (works, order);
             known.depth = depth(key, &shard);
             known.owner.uid.clone_from(&shard.spec.owner.uid);
             known.reporter.refresh(shard);
-            return known.owner.hash.clone();
+            let hash = known.owner.hash.clone();
+            if !is_same_order {
+                self.expect(&hash);
+            }
+            return hash;
         }
         let owner = Owner::of_shard(&ctx.installation, &shard);
         let hash = owner.hash.clone();
@@ -199,20 +215,20 @@ impl Dispatcher {
         let reporter = Reporter::new(hub, clock, random, metrics, budget, self.lines(&owner), shard);
         let stop = self.stop.child_token();
         self.tasks.spawn(reporter.clone().run(stop.clone()));
-        self.shards.insert(key.clone(), Known { owner, depth, abandoned, works, reporter, stop });
+        self.owners.know(&owner, key, works.keys());
+        self.shards.insert(key.clone(), Known { owner, depth, abandoned, works, order, reporter, stop });
+        self.expect(&hash);
         hash
     }
 
     /// Sees to it that the job of an owner on a cluster runs with what the shards say.
     pub fn settle(&mut self, cluster: &ClusterId, hash: &str) {
-        let named: Vec<(&ShardKey, &Known, &Work)> = self
-            .shards
-            .iter()
-            .filter(|(_, known)| known.owner.hash == hash)
-            .filter_map(|(key, known)| known.works.get(cluster).map(|work| (key, known, work)))
-            .collect();
-        let Some((shard, known, work)) = named.iter().max_by(|a, b| a.1.depth.cmp(&b.1.depth)).copied()
-        else {
+        let named = self.owners.shards(hash, cluster);
+        let named = named.iter().filter_map(|key| {
+            let known = self.shards.get(key)?;
+            Some((key, known, known.works.get(cluster)?))
+        });
+        let Some((shard, known, work)) = named.max_by(|a, b| a.1.depth.cmp(&b.1.depth)) else {
             if let Some(job) = self.jobs.remove(&(cluster.clone(), hash.to_owned())) {
                 job.stop.cancel();
             }
@@ -225,14 +241,13 @@ impl Dispatcher {
             self.unused(cluster);
             return;
         };
-        let (shard, id, work) = (shard.clone(), work.id, Arc::new(work.clone()));
+        let (shard, id, work) = (shard.clone(), work.id, Arc::clone(work));
         let job_key = (cluster.clone(), hash.to_owned());
         if let Some(job) = self.jobs.get(&job_key) {
             if job.shard == shard && job.id == id {
-                // Our own status coming back is no news.
+                // Our own status coming back is no news, nor is what other rows are to have: the next pass has it.
                 job.input.send_if_modified(|before| {
-                    let same = before.same_wish(&work) && before.order == work.order;
-                    let changed = !same || before.written != work.written;
+                    let changed = !before.is_no_news(&work);
                     *before = work;
                     changed
                 });
@@ -303,7 +318,8 @@ impl Dispatcher {
 
     /// Lets go of a cluster that no owner has anything on.
     fn unused(&mut self, cluster: &ClusterId) {
-        if self.jobs.keys().any(|(used, _)| used == cluster) {
+        let mut from_here = self.jobs.range((cluster.clone(), String::new())..);
+        if from_here.next().is_some_and(|((used, _), _)| used == cluster) {
             return;
         }
         if let Some((_, stop)) = self.edges.remove(cluster) {

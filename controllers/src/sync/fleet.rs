@@ -71,6 +71,8 @@ struct OwnerFleet {
     clusters: BTreeMap<ClusterId, ClusterStand>,
     // By revision and app.
     counts: BTreeMap<(i64, String), AppCount>,
+    // By revision and app: how many clusters are to have it, as that shard says that says most.
+    expected: BTreeMap<(i64, String), usize>,
     waiting: BTreeMap<ClusterId, Arc<Edge>>,
     // That of the last one who spoke.
     order: Arc<Order>,
@@ -199,7 +201,31 @@ impl Fleet {
         }
         let changed = fleet.summaries(&order) != before;
         let waiting = if changed { fleet.waiting() } else { Vec::new() };
-        if fleet.clusters.is_empty() && fleet.waiting.is_empty() {
+        if fleet.is_over() {
+            owners.remove(owner);
+        }
+        drop(owners);
+        ring(owner, &waiting);
+    }
+
+    /// Takes in what all shards of an owner say of how many clusters are waited for: shards that a wave does not touch say what was true when
+    /// they were written. Rings where that is another number by now.
+    pub fn expect<'a>(&self, owner: &str, orders: impl IntoIterator<Item = &'a Order>) {
+        let mut expected: BTreeMap<(i64, String), usize> = BTreeMap::new();
+        for order in orders {
+            for (app, clusters) in order.counted() {
+                let known = expected.entry((order.revision, app.to_owned())).or_default();
+                *known = clusters.max(*known);
+            }
+        }
+        let mut owners = self.0.lock();
+        if expected.is_empty() && !owners.contains_key(owner) {
+            return;
+        }
+        let fleet = owners.entry(owner.to_owned()).or_default();
+        let waiting = if fleet.expected == expected { Vec::new() } else { fleet.waiting() };
+        fleet.expected = expected;
+        if fleet.is_over() {
             owners.remove(owner);
         }
         drop(owners);
@@ -227,13 +253,15 @@ impl Fleet {
 
     /// How a dependency on other clusters stands for a row with this order.
     pub fn gate(&self, owner: &str, order: &Order, question: &Question<'_>) -> FleetGate {
-        let expected = match order.clusters(question.on) {
+        let owners = self.0.lock();
+        let fleet = owners.get(owner);
+        let key = (order.revision, question.on.to_owned());
+        let said = fleet.and_then(|fleet| fleet.expected.get(&key)).copied();
+        let expected = match order.clusters(question.on).max(said) {
             None | Some(0) => return FleetGate::Nowhere,
             Some(expected) => expected,
         };
-        let owners = self.0.lock();
-        let key = (order.revision, question.on.to_owned());
-        let count = owners.get(owner).and_then(|fleet| fleet.counts.get(&key));
+        let count = fleet.and_then(|fleet| fleet.counts.get(&key));
         count.map_or(FleetGate::Unknown, |count| count.gate(expected, question))
     }
 }
@@ -254,9 +282,16 @@ impl OwnerFleet {
 
     fn summaries(&self, order: &Order) -> Vec<Option<(bool, bool, usize)>> {
         let of = |(app, expected): (&str, usize)| {
-            Some(self.counts.get(&(order.revision, app.to_owned()))?.summary(expected))
+            let key = (order.revision, app.to_owned());
+            let said = self.expected.get(&key).copied().unwrap_or_default();
+            Some(self.counts.get(&key)?.summary(expected.max(said)))
         };
         order.counted().map(of).collect()
+    }
+
+    /// Whether nobody says or asks anything.
+    fn is_over(&self) -> bool {
+        self.clusters.is_empty() && self.waiting.is_empty() && self.expected.is_empty()
     }
 
     fn waiting(&self) -> Vec<Arc<Edge>> {
@@ -272,119 +307,4 @@ fn ring(owner: &str, edges: &[Arc<Edge>]) {
 }
 
 #[cfg(test)]
-mod tests {
-    use emco_crds::sync_shard::{OrderedApp, ShardOrder};
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn order(revision: i64, clusters: i64) -> Arc<Order> {
-        let app = OrderedApp { app: "db".to_owned(), clusters: Some(clusters), ..OrderedApp::default() };
-        Arc::new(Order::of(Some(&ShardOrder {
-            revision,
-            apps: vec![app],
-            generated: Vec::new(),
-            silent: Vec::new(),
-        })))
-    }
-
-    fn stand(revision: i64, away: Option<i64>, reached: Reached) -> ClusterStand {
-        ClusterStand { revision, away, apps: [("db".to_owned(), reached)].into() }
-    }
-
-    fn id(number: usize) -> ClusterId {
-        ClusterId::new("acme", &format!("c{number}"))
-    }
-
-    fn put(fleet: &Fleet, cluster: usize, order: &Arc<Order>, stand: ClusterStand) {
-        fleet.put("o", &id(cluster), order, stand, &CancellationToken::new());
-    }
-
-    fn ready(now: i64) -> Question<'static> {
-        Question { on: "db", state: DependencyState::Ready, now, deadline: 600 }
-    }
-
-    #[test]
-    fn a_gate_waits_for_every_cluster_of_the_revision() {
-        let (fleet, order) = (Fleet::default(), order(3, 2));
-        assert_eq!(fleet.gate("o", &order, &ready(0)), FleetGate::Unknown);
-        put(&fleet, 1, &order, stand(3, None, Reached::Ready));
-        assert_eq!(fleet.gate("o", &order, &ready(0)), FleetGate::Unknown, "one of two spoke");
-        put(&fleet, 2, &order, stand(2, None, Reached::Ready));
-        assert_eq!(fleet.gate("o", &order, &ready(0)), FleetGate::Unknown, "of an earlier revision");
-        put(&fleet, 2, &order, stand(3, None, Reached::Deployed));
-        assert_eq!(fleet.gate("o", &order, &ready(0)), FleetGate::Waits(id(2), 1));
-        put(&fleet, 2, &order, stand(3, None, Reached::Ready));
-        assert_eq!(fleet.gate("o", &order, &ready(0)), FleetGate::Met);
-        fleet.leave("o", &id(2), false, None);
-        assert_eq!(fleet.gate("o", &order, &ready(0)), FleetGate::Unknown);
-    }
-
-    #[test]
-    fn a_job_that_is_stopped_leaves_nothing_behind() {
-        let (fleet, order, stop) = (Fleet::default(), order(3, 2), CancellationToken::new());
-        fleet.put("o", &id(1), &order, stand(3, None, Reached::Ready), &stop);
-        assert_eq!(fleet.is_away("o", &id(1), 3), Some(false));
-        assert_eq!((fleet.is_away("o", &id(1), 2), fleet.is_away("o", &id(2), 3)), (None, None));
-        stop.cancel();
-        fleet.leave("o", &id(1), false, Some(&stop));
-        assert_eq!(fleet.is_away("o", &id(1), 3), Some(false), "it has no say any more");
-        fleet.leave("o", &id(1), false, None);
-        // Its last pass ended after that.
-        assert!(!fleet.put("o", &id(1), &order, stand(3, None, Reached::Ready), &stop));
-        assert!(fleet.0.lock().is_empty());
-    }
-
-    #[test]
-    fn clusters_that_are_away_for_long_are_skipped_and_never_all_of_them() {
-        let (fleet, order) = (Fleet::default(), order(3, 2));
-        put(&fleet, 1, &order, stand(3, Some(100), Reached::Ready));
-        put(&fleet, 2, &order, stand(3, None, Reached::Ready));
-        assert_eq!(fleet.gate("o", &order, &ready(600)), FleetGate::Away(id(1), 1, Some(100)));
-        assert_eq!(fleet.gate("o", &order, &ready(700)), FleetGate::Met);
-        put(&fleet, 2, &order, stand(3, Some(50), Reached::Ready));
-        assert_eq!(fleet.gate("o", &order, &ready(700)), FleetGate::Away(id(1), 2, None));
-    }
-
-    #[test]
-    fn an_app_that_no_cluster_is_to_have_meets_nothing() {
-        assert_eq!(Fleet::default().gate("o", &order(3, 0), &ready(0)), FleetGate::Nowhere);
-        assert_eq!(Fleet::default().gate("o", &Order::default(), &ready(0)), FleetGate::Nowhere);
-    }
-
-    proptest! {
-        #[test]
-        fn counts_are_those_of_the_clusters_as_they_are_now(
-            steps in proptest::collection::vec((0..4_usize, 2..4_i64, proptest::option::of(0..5_i64), 0..4_u8), 0..40),
-        ) {
-            let (fleet, order) = (Fleet::default(), order(3, 1));
-            let mut plain: BTreeMap<ClusterId, ClusterStand> = BTreeMap::new();
-            for (cluster, revision, away, reached) in steps {
-                let cluster = id(cluster);
-                let reached = match reached {
-                    0 => Reached::Nothing,
-                    1 => Reached::Deployed,
-                    2 => Reached::Ready,
-                    _ => {
-                        fleet.leave("o", &cluster, false, None);
-                        plain.remove(&cluster);
-                        continue;
-                    }
-                };
-                let stand = stand(revision, away, reached);
-                fleet.put("o", &cluster, &order, stand.clone(), &CancellationToken::new());
-                plain.insert(cluster, stand);
-            }
-            let mut counts: BTreeMap<(i64, String), AppCount> = BTreeMap::new();
-            for (cluster, stand) in &plain {
-                for (app, reached) in &stand.apps {
-                    counts.entry((stand.revision, app.clone())).or_default().put(cluster, stand.away, *reached);
-                }
-            }
-            let owners = fleet.0.lock();
-            let none = BTreeMap::new();
-            let known = owners.get("o").map_or(&none, |owner| &owner.counts);
-            prop_assert_eq!(known, &counts);
-        }
-    }
-}
+mod tests;

@@ -18,7 +18,7 @@ use super::errors::{Retry, Trouble};
 use super::fair::Claimant;
 use super::fleet::Fleet;
 use super::line_bound::LineBound;
-use super::metrics::RowTime;
+use super::metrics::{RowTime, count};
 use super::policy::{Policies, Policy};
 use super::report::Rows;
 use super::suspension::Suspension;
@@ -163,6 +163,7 @@ impl Job {
                 continue;
             }
             let begun = Instant::now();
+            count(&self.ctx.edge.metrics.passes);
             let pass = Box::pin(self.pass(&work)).await;
             if self.suspension_changed() {
                 // Its requests were held back halfway, or may be sent now.

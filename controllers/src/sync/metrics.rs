@@ -34,6 +34,8 @@ pub struct SyncMetrics {
     pub beyond_account: AtomicU64,
     /// Rows worked on now.
     pub jobs: AtomicU64,
+    /// Looks at rows.
+    pub passes: AtomicU64,
     /// Rows that are not as wanted, and how long those took that are.
     pub rows: RowTimes,
     /// Kinds whose health rule can be used.

@@ -1,7 +1,7 @@
 //! Writes results of rows as the status of one shard: the first change at once, then as often as its size allows, and
 //! nothing where nothing changed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -173,7 +173,8 @@ impl Reporter {
         }
         let observed = shard.status.as_ref().and_then(|s| s.observed_generation);
         let dirty = observed != shard.metadata.generation || state.gone;
-        state.rows.retain(|id, _| shard.spec.clusters.iter().any(|row| row.id == *id));
+        let ids: BTreeSet<i64> = shard.spec.clusters.iter().map(|row| row.id).collect();
+        state.rows.retain(|id, _| ids.contains(id));
         state.shard = shard;
         state.gone = false;
         drop(state);

@@ -37,4 +37,5 @@ mod told;
 mod unions;
 mod unready;
 mod unwatched;
+mod woken;
 mod world;

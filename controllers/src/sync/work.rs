@@ -7,7 +7,7 @@ use emco_crds::SyncShard;
 use emco_crds::sync_shard::{IdentitiesRef, ShardCombination};
 use emco_engine::depends::Order;
 use emco_engine::identity::{ClusterId, Combination, SetDigest};
-use emco_engine::shard::{FOUND, rows};
+use emco_engine::shard::{self, FOUND, decode_status};
 
 use crate::object::meta;
 
@@ -18,8 +18,8 @@ pub struct Named {
     pub name: String,
     /// The revision that made it.
     pub revision: i64,
-    /// App to set.
-    pub apps: Combination,
+    /// App to set, shared by all rows that name it.
+    pub apps: Arc<Combination>,
 }
 
 impl Named {
@@ -71,49 +71,63 @@ impl Work {
             && self.held_identities == other.held_identities
             && self.fenced == other.fenced
     }
+
+    /// Whether a job that began with this one has nothing to look at for the other: its own row and order say the same, and the shard was
+    /// not written anew from an earlier state, in which writes count again.
+    pub fn is_no_news(&self, newer: &Self) -> bool {
+        let target = newer.target.as_ref().map(|target| target.name.as_str());
+        self.same_wish(newer) && newer.order.is_same_for(&self.order, target) && newer.written >= self.written
+    }
 }
 
-/// The rows of a shard as work, by cluster. `epoch` is ours: a shard of a later one is not ours to act on.
-pub fn works(shard: &SyncShard, epoch: i64) -> BTreeMap<ClusterId, Work> {
-    let written = meta::writes(shard);
-    let version = meta::version(shard);
-    let combinations: BTreeMap<&str, &ShardCombination> =
-        shard.spec.combinations.iter().map(|c| (c.name.as_str(), c)).collect();
-    let named = |name: &str| combinations.get(name).map(|c| named(c));
-    let rows = rows(&shard.spec, shard.status.as_ref());
-    let apps = shard.spec.combinations.iter().flat_map(|one| &one.apps).map(|app| app.app.as_str());
-    let order = Arc::new(Order::of(shard.spec.order.as_ref()).with(apps));
+/// The rows of a shard as work, by cluster. `epoch` is ours: a shard of a later one is not ours to act on. `known` is the order that the
+/// shard had, which stays the same one where it is equal.
+pub fn works(
+    shard: &SyncShard,
+    epoch: i64,
+    known: Option<&Arc<Order>>,
+) -> (BTreeMap<ClusterId, Arc<Work>>, Arc<Order>) {
+    let (spec, written, version) = (&shard.spec, meta::writes(shard), meta::version(shard));
+    let all: BTreeMap<&str, Named> = spec.combinations.iter().map(|c| (c.name.as_str(), named(c))).collect();
+    let find = |name: &str| all.get(name).cloned();
+    let rows = shard.status.as_ref().map(|status| decode_status(spec, status)).unwrap_or_default();
+    let apps = spec.combinations.iter().flat_map(|one| &one.apps).map(|app| app.app.as_str());
+    let order = Order::of(spec.order.as_ref()).with(apps);
+    let order = match known {
+        Some(known) if **known == order => Arc::clone(known),
+        _ => Arc::new(order),
+    };
     let mut works = BTreeMap::new();
-    for (row, spec) in rows.into_iter().zip(&shard.spec.clusters) {
+    for row in &spec.clusters {
+        let applied = rows.get(&row.id).and_then(|status| status.applied.as_ref());
         let mut held = Vec::new();
         let mut held_identities = Vec::new();
-        for entry in &spec.held {
-            held.extend(entry.combination.as_deref().and_then(named).map(|named| (entry.since, named)));
+        for entry in &row.held {
+            held.extend(entry.combination.as_deref().and_then(find).map(|named| (entry.since, named)));
             held_identities.extend(entry.identities.clone().map(|identities| (entry.since, identities)));
         }
-        let applied = row.applied.as_ref().and_then(|a| a.combination.as_deref()).and_then(named);
         let work = Work {
             id: row.id,
             written,
             version,
-            uid: row.uid,
-            removal: spec.target.is_none(),
-            target: row.target.map(|t| Named { name: t.name, revision: t.revision, apps: t.apps }),
+            uid: row.uid.clone(),
+            removal: row.target.is_none(),
+            target: row.target.as_deref().and_then(find),
             held,
             held_identities,
-            retargeted: row.retargeted,
-            applied,
-            lost: row.lost,
+            retargeted: shard::retargeted(row),
+            applied: applied.and_then(|applied| applied.combination.as_deref()).and_then(find),
+            lost: shard::lost(row, applied, |name| all.contains_key(name)),
             order: Arc::clone(&order),
-            fenced: shard.spec.epoch > epoch,
+            fenced: spec.epoch > epoch,
         };
         // A second row of a cluster is never written by us, and never acted on: it could take away what the first gives.
-        works.entry(row.cluster).or_insert(work);
+        works.entry(shard::cluster_id(&row.cluster)).or_insert_with(|| Arc::new(work));
     }
-    works
+    (works, order)
 }
 
 fn named(combination: &ShardCombination) -> Named {
     let apps = combination.apps.iter().map(|a| (a.app.clone(), SetDigest(a.set.clone()))).collect();
-    Named { name: combination.name.clone(), revision: combination.revision, apps }
+    Named { name: combination.name.clone(), revision: combination.revision, apps: Arc::new(apps) }
 }

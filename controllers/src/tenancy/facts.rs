@@ -34,7 +34,8 @@ pub fn registered(ctx: &HubContext, wanted: &ClusterId) -> Option<Arc<Cluster>> 
         ctx.stores.clusters.named(owned_namespace::of_provider(&provider), wanted.cluster())
     });
     // The namespace says whose it is: also while its provider is missing.
-    usual.filter(|cluster| is_it(cluster)).or_else(|| ctx.stores.clusters.find(is_it))
+    let called = || ctx.stores.clusters.called(wanted.cluster()).into_iter().find(|cluster| is_it(cluster));
+    usual.filter(|cluster| is_it(cluster)).or_else(called)
 }
 
 /// True for a cluster that is written to through Git: nothing is sent there that changes or tries something.
@@ -58,10 +59,12 @@ pub fn clusters(ctx: &HubContext) -> BTreeMap<ClusterId, ClusterFacts> {
 
 /// The same of these alone.
 pub fn of(ctx: &HubContext, clusters: &[Arc<Cluster>]) -> BTreeMap<ClusterId, ClusterFacts> {
-    clusters.iter().filter_map(|cluster| facts(ctx, cluster)).map(|facts| (facts.id.clone(), facts)).collect()
+    let facts = clusters.iter().inspect(|_| ctx.pulse.step()).filter_map(|cluster| facts(ctx, cluster));
+    facts.map(|facts| (facts.id.clone(), facts)).collect()
 }
 
-fn facts(ctx: &HubContext, cluster: &Cluster) -> Option<ClusterFacts> {
+/// Everything known of one cluster; `None` where nobody owns its namespace.
+pub fn facts(ctx: &HubContext, cluster: &Cluster) -> Option<ClusterFacts> {
     let id = id(ctx, cluster)?;
     let observed = ctx.connector.observation(&id).unwrap_or_default();
     let status = cluster.status.as_ref();

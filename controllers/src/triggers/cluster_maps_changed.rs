@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 
 use emco_crds::names::label;
-use emco_crds::{Cluster, ClusterProvider, Project};
+use emco_crds::{ClusterProvider, Project};
 use emco_engine::cloud;
+use emco_engine::cluster_maps::slot;
 use kube::Resource;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::change::Change;
 use super::predicates::changed;
+use crate::api::key_queue::Key;
 use crate::object::meta;
 use crate::stores::{NamespaceMeta, Stores};
 use crate::tenancy::facts;
@@ -63,9 +65,9 @@ impl ClusterMapsChanged {
 
 /// What is read of a Cluster changed: one ConfigMap of each project that its provider grants anything. A grant that covers the cluster by its
 /// labels is such a one before and after.
-pub fn cluster(stores: &Stores, change: &Change<'_, Cluster>) {
-    let slot = stores.cluster_maps.note(change.object, change.gone);
-    let namespace = stores.namespaces.named("", meta::namespace(change.object));
+pub fn cluster(stores: &Stores, (within, name): &Key) {
+    let slot = slot(within, name);
+    let namespace = stores.namespaces.named("", within);
     let labels = namespace.as_ref().and_then(|namespace| namespace.meta().labels.as_ref());
     let provider = labels.and_then(|labels| labels.get(label::PROVIDER));
     // Without one nothing is granted; where it comes, or went, it says so itself.
@@ -85,12 +87,11 @@ fn all(stores: &Stores) {
 
 #[cfg(test)]
 mod tests {
-    use emco_engine::cluster_maps::{SLOTS, name, slot};
+    use emco_engine::cluster_maps::{SLOTS, name};
     use kube::runtime::watcher::Event;
     use serde::de::DeserializeOwned;
 
     use super::*;
-    use crate::api::key_queue::Key;
     use crate::stores::{Feed, Writers, stores};
 
     fn object<K: DeserializeOwned>(value: Value) -> K {
@@ -101,13 +102,6 @@ mod tests {
         object(json!({
             "apiVersion": "emco.io/v1alpha1", "kind": "ClusterProvider", "metadata": {"name": "acme", "uid": "p"},
             "spec": {"grants": [{"name": "some", "projects": projects, "clusters": [{"selector": {"matchLabels": {"tier": "edge"}}}]}]},
-        }))
-    }
-
-    fn berlin(tier: &str) -> Cluster {
-        object(json!({
-            "apiVersion": "emco.io/v1alpha1", "kind": "Cluster",
-            "metadata": {"name": "berlin", "namespace": "acme", "uid": "c", "labels": {"tier": tier}}, "spec": {"access": {}},
         }))
     }
 
@@ -138,14 +132,13 @@ mod tests {
     #[test]
     fn a_cluster_concerns_one_map_of_each_project_that_is_granted_any() {
         let (stores, _writers) = world();
-        for tier in ["edge", "core"] {
-            cluster(&stores, &Change { object: &berlin(tier), gone: false });
-            assert_eq!(queued(&stores), [("team-a".to_owned(), name(slot("acme", "berlin")))], "{tier}");
+        let berlin = ("acme".to_owned(), "berlin".to_owned());
+        for _ in 0..2 {
+            cluster(&stores, &berlin);
+            assert_eq!(queued(&stores), [("team-a".to_owned(), name(slot("acme", "berlin")))]);
         }
-        assert_eq!(stores.cluster_maps.clusters(slot("acme", "berlin")).len(), 1);
-        cluster(&stores, &Change { object: &berlin("core"), gone: true });
-        assert_eq!(queued(&stores).len(), 1);
-        assert!(stores.cluster_maps.clusters(slot("acme", "berlin")).is_empty());
+        cluster(&stores, &("other".to_owned(), "berlin".to_owned()));
+        assert!(queued(&stores).is_empty(), "nobody owns its namespace");
     }
 
     #[test]

@@ -2,10 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use emco_crds::conditions::types;
 use emco_crds::deployment_intent_group::DesiredState;
 use emco_crds::names::annotation;
 use emco_crds::reasons::is_progress;
-use emco_crds::{Cluster, Conditioned, DeploymentApproval, DeploymentIntentGroup, GitTarget, SyncShard};
+use emco_crds::{
+    ClusterProvider, Conditioned, DeploymentApproval, DeploymentIntentGroup, GitTarget, LogicalCloud,
+    Project, SyncShard,
+};
 use emco_engine::shard::{self, Content};
 use kube::Resource;
 use parking_lot::Mutex;
@@ -16,29 +20,51 @@ use super::deriving;
 use crate::object::meta;
 use crate::stores::Stores;
 
-/// What others read of clusters.
+/// Follows what others read of providers: not how many clusters they have.
 #[derive(Default)]
-pub struct ClusterChanged(Mutex<BTreeMap<String, Value>>);
+pub struct ProviderChanged(Mutex<BTreeMap<String, ClusterProvider>>);
 
-impl ClusterChanged {
-    pub fn changed(&self, change: &Change<'_, Cluster>) -> bool {
-        let cluster = change.object;
-        let status = cluster.status.as_ref();
-        let read = || {
-            json!([
-                cluster.metadata.labels,
-                cluster.spec,
-                cluster.metadata.deletion_timestamp.is_some(),
-                status.map(|s| (
-                    s.is_true("Ready"),
-                    s.is_true("Reachable"),
-                    &s.uid,
-                    &s.kubernetes_version,
-                    &s.api_groups_digest
-                )),
-            ])
+impl ProviderChanged {
+    /// The provider as it was and as it is, where that is another one.
+    pub fn changed(&self, change: &Change<'_, ClusterProvider>) -> Option<Vec<ClusterProvider>> {
+        let now = change.object;
+        let mut all = self.0.lock();
+        let key = key(now);
+        let before = if change.gone { all.remove(&key) } else { all.insert(key, now.clone()) };
+        drop(all);
+        let same = |before: &ClusterProvider| {
+            meta::uid(before) == meta::uid(now)
+                && before.spec == now.spec
+                && meta::deleting(before) == meta::deleting(now)
         };
+        let changed = change.gone || !before.as_ref().is_some_and(same);
+        changed.then(|| before.into_iter().chain([now.clone()]).collect())
+    }
+}
+
+/// Follows what others read of projects: of what became of them, only that they are stalled, for then they make no default logical cloud.
+#[derive(Default)]
+pub struct ProjectChanged(Mutex<BTreeMap<String, Value>>);
+
+impl ProjectChanged {
+    pub fn changed(&self, change: &Change<'_, Project>) -> bool {
+        let project = change.object;
+        let stalled = project.status.as_ref().is_some_and(|status| status.is_true(types::STALLED));
+        let read = || json!([project.metadata.labels, project.spec, meta::deleting(project), stalled]);
         changed(&self.0, change, read)
+    }
+}
+
+/// Follows what deployments read of logical clouds: not how far they are on clusters.
+#[derive(Default)]
+pub struct CloudChanged(Mutex<BTreeMap<String, Value>>);
+
+impl CloudChanged {
+    pub fn changed(&self, change: &Change<'_, LogicalCloud>) -> bool {
+        let cloud = change.object;
+        let stalled = cloud.status.as_ref().and_then(|status| status.condition(types::STALLED));
+        let stalled = stalled.map(|stalled| &stalled.reason);
+        changed(&self.0, change, || json!([cloud.spec, meta::deleting(cloud), stalled]))
     }
 }
 
@@ -235,6 +261,66 @@ mod tests {
         assert_eq!(case(json!({"hookTimeout": "9s", "release": "pos"}), false), (true, false));
         assert_eq!(case(json!({"hookTimeout": "9s", "release": "pos"}), true), (true, true));
         assert_eq!(case(json!({"hookTimeout": "9s", "release": "pos"}), false), (true, true), "made again");
+    }
+
+    #[test]
+    fn counts_of_a_provider_concern_nobody_and_its_grants_concern_both() {
+        let provider = |grants: &[&str], clusters: &str| -> ClusterProvider {
+            let grants: Vec<Value> = grants.iter().map(|p| json!({"name": p, "projects": [p]})).collect();
+            serde_json::from_value(json!({
+                "apiVersion": "emco.io/v1alpha1", "kind": "ClusterProvider", "metadata": {"name": "acme", "uid": "p"},
+                "spec": {"grants": grants}, "status": {"summary": {"clusters": clusters}},
+            }))
+            .unwrap()
+        };
+        let changed = ProviderChanged::default();
+        let told = |provider: &ClusterProvider, gone: bool| {
+            let told = changed.changed(&Change { object: provider, gone });
+            told.map(|told| told.iter().map(|p| p.spec.grants.len()).collect::<Vec<_>>())
+        };
+        assert_eq!(told(&provider(&["a"], "0/1"), false), Some(vec![1]));
+        assert_eq!(told(&provider(&["a"], "1/1"), false), None);
+        assert_eq!(told(&provider(&["a", "b"], "1/1"), false), Some(vec![1, 2]));
+        assert_eq!(told(&provider(&["a", "b"], "1/1"), true), Some(vec![2, 2]));
+    }
+
+    #[test]
+    fn how_far_a_cloud_is_concerns_no_deployment_and_a_conflict_does() {
+        let changed = CloudChanged::default();
+        let told = |spec: Value, status: Value| {
+            let cloud: LogicalCloud = serde_json::from_value(json!({
+                "apiVersion": "emco.io/v1alpha1", "kind": "LogicalCloud",
+                "metadata": {"name": "default", "namespace": "team-a", "uid": "c"}, "spec": spec, "status": status,
+            }))
+            .unwrap();
+            changed.changed(&Change { object: &cloud, gone: false })
+        };
+        assert!(told(json!({}), json!({})));
+        assert!(!told(json!({}), json!({"summary": {"clusters": "1/2"}})));
+        let stalled = json!([{"type": "Stalled", "status": "True", "reason": "NamespaceConflict", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
+        assert!(told(json!({}), json!({"conditions": stalled})));
+        assert!(told(json!({"level": "Admin"}), json!({"conditions": stalled})));
+    }
+
+    #[test]
+    fn a_project_that_becomes_stalled_concerns_its_tenants_and_counts_do_not() {
+        let changed = ProjectChanged::default();
+        let told = |status: Value| {
+            let project: Project = serde_json::from_value(json!({
+                "apiVersion": "emco.io/v1alpha1", "kind": "Project", "metadata": {"name": "team-a", "uid": "p"},
+                "spec": {}, "status": status,
+            }))
+            .unwrap();
+            changed.changed(&Change { object: &project, gone: false })
+        };
+        assert!(told(json!({})));
+        assert!(!told(json!({"namespace": "team-a"})));
+        let stalled = json!([{"type": "Stalled", "status": "True", "reason": "NamespaceNotOurs", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
+        assert!(told(json!({"conditions": stalled})));
+        assert!(!told(json!({"conditions": stalled, "namespace": "team-a"})));
+        assert!(told(json!({})));
     }
 
     #[test]

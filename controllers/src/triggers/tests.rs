@@ -1,5 +1,6 @@
 //! What wakes whom.
 
+use emco_crds::Cluster;
 use emco_crds::cluster::ClusterSpec;
 use emco_crds::deployment_intent_group::{DeploymentIntentGroupSpec, IntentRef};
 use emco_crds::project::ProjectSpec;

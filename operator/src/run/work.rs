@@ -109,6 +109,7 @@ pub async fn run(process: &Process, leader: Leader, halt: CancellationToken) -> 
         epoch,
         publishers,
         refusals,
+        pulse: Arc::clone(&process.pulse),
         ..HubContext::new(world, stores.clone(), pool, keys, &args.namespace)
     };
     let revisions = Revisions::new(RevisionSettings {

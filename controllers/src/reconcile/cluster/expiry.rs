@@ -7,12 +7,10 @@ use emco_crds::conditions::{Condition, types};
 use emco_crds::{Cluster, Conditioned as _};
 use emco_engine::identity::ClusterId;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Secret;
 
 use super::renewal::Renewal;
 use super::{CONNECTING, Judged, REACHABLE, credentials};
 use crate::object::context::Outcome;
-use crate::object::meta;
 use crate::reconcile::context::Context;
 use crate::remote::kubeconfig::Life;
 
@@ -52,12 +50,12 @@ fn ended(life: Life, now: Timestamp, reason: &str, cure: &str) -> Option<String>
 pub(super) fn say(
     ctx: &Context,
     cluster: &Cluster,
-    (id, secret): (&ClusterId, &Secret),
+    (id, secret): (&ClusterId, &str),
     (life, renewal, renewable): (Life, &Renewal, bool),
     judged: &mut Judged,
     status: &mut ClusterStatus,
 ) {
-    let (now, cure) = (ctx.now(), cure(id, meta::name(secret)));
+    let (now, cure) = (ctx.now(), cure(id, secret));
     if let Some(message) = ended(life, now, judged.reason, &cure) {
         credentials(ctx, cluster, status, Err((judged.reason, &message)));
         judged.message = message;

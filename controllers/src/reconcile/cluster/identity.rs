@@ -1,6 +1,8 @@
 //! Judges whether what answers behind a Cluster is the cluster it was, registered once and ours to work on. Until that
 //! is judged nothing is applied there, and nothing removed.
 
+use std::sync::Arc;
+
 use emco_crds::Cluster;
 use emco_crds::cluster::{ClusterStatus, HubRestored};
 use emco_crds::fields::Time;
@@ -12,6 +14,7 @@ use crate::object::status::ReadyState;
 use crate::reconcile::context::Context;
 use crate::reconcile::restored::{self, confirmation, confirmed};
 use crate::remote::{Admission, Claim, Observation, claim};
+use crate::stores::indexes;
 use crate::tenancy::facts;
 
 mod admitted;
@@ -91,30 +94,35 @@ fn who(
         );
         return Some(Judged { verdict: ReadyState::Stalled, reason: "ClusterReplaced", message });
     }
-    // The one whose status names the uid keeps it; among several, or where none does yet, the older object, then the smaller
-    // name.
-    let age = |c: &Cluster| {
-        (c.metadata.creation_timestamp.clone(), c.metadata.namespace.clone(), c.metadata.name.clone())
-    };
-    let recorded = known == Some(uid);
-    let twin = ctx.stores.clusters.sorted().into_iter().find(|other| {
-        if meta::uid(other.as_ref()) == meta::uid(cluster) {
-            return false;
-        }
-        let of_other = other.status.as_ref().and_then(|s| s.uid.as_deref());
-        if of_other == Some(uid) {
-            return !recorded || age(other) < age(cluster);
-        }
-        !recorded
-            && of_other.is_none()
-            && age(other) < age(cluster)
-            && facts::id(ctx, other)
-                .and_then(|id| ctx.connector.observation(&id))
-                .is_some_and(|seen| seen.connected() && seen.uid.as_deref() == Some(uid))
-    })?;
+    let twin = twin(ctx, cluster, uid, known == Some(uid))?;
     let name =
         facts::id(ctx, &twin).map_or_else(|| meta::name(twin.as_ref()).to_owned(), |id| id.to_string());
     Some(twice(&name, meta::deleting(twin.as_ref()), uid))
+}
+
+/// The Cluster that has the API server. The one whose status names the UID keeps it; among several, or where none does yet, the older
+/// object, then the smaller name.
+fn twin(ctx: &Context, cluster: &Cluster, uid: &str, recorded: bool) -> Option<Arc<Cluster>> {
+    let age = |c: &Cluster| {
+        (c.metadata.creation_timestamp.clone(), c.metadata.namespace.clone(), c.metadata.name.clone())
+    };
+    let precedes = |other: &Arc<Cluster>| age(other) < age(cluster);
+    let of = |other: &Cluster| other.status.as_ref().and_then(|status| status.uid.clone());
+    let others = |all: Vec<Arc<Cluster>>| {
+        let others = all.into_iter().filter(|other| meta::uid(other.as_ref()) != meta::uid(cluster));
+        others.min_by_key(|other| age(other))
+    };
+    let mut named = ctx.stores.clusters.indexed(indexes::IDENTITY, uid);
+    named.retain(|other| of(other).as_deref() == Some(uid) && (!recorded || precedes(other)));
+    others(named).or_else(|| {
+        let mut seen: Vec<Arc<Cluster>> = Vec::new();
+        for id in ctx.connector.seen_as(uid).iter().filter(|_| !recorded) {
+            let connected = ctx.connector.observation(id).is_some_and(|seen| seen.connected());
+            seen.extend(facts::registered(ctx, id).filter(|_| connected));
+        }
+        seen.retain(|other| of(other).is_none() && precedes(other));
+        others(seen)
+    })
 }
 
 /// Another Cluster of the same API server whose admission no status tells yet.
@@ -124,9 +132,7 @@ fn first(ctx: &Context, id: &ClusterId, uid: &str, status: &ClusterStatus) -> Op
         return None;
     }
     let waits = |other: &ClusterId| {
-        let all = ctx.stores.clusters.sorted();
-        let holder = all.iter().find(|cluster| facts::id(ctx, cluster).as_ref() == Some(other));
-        holder.is_some_and(|holder| {
+        facts::registered(ctx, other).is_some_and(|holder| {
             holder.status.as_ref().and_then(|status| status.uid.as_deref()) != Some(uid)
         })
     };

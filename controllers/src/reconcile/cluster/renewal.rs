@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use emco_crds::Cluster;
 use emco_engine::identity::ClusterId;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::json;
 
+use super::access;
 use crate::api::ApiServerExt as _;
 use crate::object::meta;
 use crate::reconcile::context::Context;
@@ -24,6 +26,7 @@ mod tried;
 use due::Renewable;
 use tried::Refusal;
 
+pub use due::is_renewable;
 pub use tried::Renewals;
 
 /// After a Secret was written, by this process or by somebody else at the same moment: its watch is sooner most often.
@@ -40,30 +43,31 @@ pub struct Renewal {
     pub after: Option<Duration>,
 }
 
-/// Whether the operator renews this token, when it reaches the cluster.
-pub fn is_renewable(id: &ClusterId, secret: &Secret, key: Option<&str>) -> bool {
-    due::renewable(id, secret, key).is_some()
-}
-
-/// Renews the token in a Secret if it is due. `uid` says who the cluster is; it is connected, and work may be done there.
+/// Renews the token of a cluster if it is due, as it says of itself. `uid` says who the cluster is; it is connected, and work may be done
+/// there.
 pub async fn renew(
     ctx: &Context,
+    cluster: &Cluster,
     id: &ClusterId,
     uid: Option<&str>,
-    secret: &Secret,
-    key: Option<&str>,
+    bound: Option<&Bound>,
 ) -> Renewal {
-    let found = uid.zip(due::renewable(id, secret, key));
-    let Some((uid, known)) = found else { return Renewal::default() };
-    let left = Duration::try_from(known.at.duration_since(ctx.now())).unwrap_or_default();
+    let Some((uid, bound)) = uid.zip(bound) else { return Renewal::default() };
+    let left = Duration::try_from(due::at(id, bound).duration_since(ctx.now())).unwrap_or_default();
     if !left.is_zero() {
         return Renewal { after: Some(left), ..Renewal::default() };
     }
     let (renewals, now_ms) = (&ctx.renewals, ctx.world.clock.now_ms());
-    if let Some((left, refusal)) = renewals.pause(id, &known.bound, now_ms) {
+    if let Some((left, refusal)) = renewals.pause(id, bound, now_ms) {
         return Renewal { refusal, after: Some(left), renewed: None };
     }
-    match replaced(ctx, id, uid, secret, &known).await {
+    // Only now is the token itself needed. One that is another by now is looked at again.
+    let again = Renewal { after: Some(AGAIN), ..Renewal::default() };
+    let Ok(Some(secret)) = access::secret(ctx, cluster).await else { return again };
+    let key = cluster.spec.access.kubeconfig().and_then(|reference| reference.key.as_deref());
+    let known = due::renewable(&secret, key).filter(|known| known.bound == *bound);
+    let Some(known) = known else { return again };
+    match replaced(ctx, id, uid, &secret, &known).await {
         Ok(Some(bound)) => {
             tracing::info!(cluster = %id, ends = %bound.ends, "the token of a cluster was renewed");
             renewals.renewed(id, &bound, now_ms);

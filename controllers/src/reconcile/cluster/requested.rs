@@ -14,6 +14,13 @@ fn request(cluster: &Cluster) -> Option<String> {
     meta::annotation(cluster, annotation::REQUESTED_AT).map(|text| conditions::truncate(text, 256))
 }
 
+/// Whether somebody asks for a look that was not taken yet: what was read before does not count for it.
+pub fn is_asked(cluster: &Cluster) -> bool {
+    let request = request(cluster);
+    let handled = cluster.status.as_ref().and_then(|status| status.last_handled_request.as_ref());
+    request.is_some() && request.as_ref() != handled
+}
+
 /// Before a cluster is judged: what it refused to renew is asked for again.
 pub fn begin(ctx: &Context, cluster: &Cluster, id: &ClusterId, status: &ClusterStatus) {
     let request = request(cluster);

@@ -20,16 +20,21 @@ impl Controlled for DeploymentIntentGroup {
         Box::pin(reconcile(ctx, namespace, name))
     }
 
-    /// What it names looks again, and approvals of its plans. Its turn to plan ends where its spec is another one.
+    /// What it names looks again, and approvals of its plans. From here on its queue says what asks for more than a report. Its turn to plan
+    /// ends where its spec is another one.
     fn listener(reach: &Reach) -> Listener<Self> {
         let planned = Arc::clone(&reach.triggers);
         reach.ctx.turns.wake_with(move |namespace, name| planned.digs.enqueue(namespace, name));
+        reach.triggers.digs.tell(Arc::clone(&reach.ctx.looks));
         let (refs, plan, policy) =
             (RefsChanged::default(), PlanChanged::default(), SyncPolicyChanged::default());
         Box::new(move |reach, change| {
             let (dig, stores) = (change.object, &reach.ctx.stores);
             let (generation, deleting) = (meta::generation(dig), meta::deleting(dig));
             let _stopped = reach.ctx.turns.changed(namespace(dig), name(dig), generation, deleting);
+            if change.gone {
+                reach.ctx.looks.gone(&(namespace(dig).to_owned(), name(dig).to_owned()));
+            }
             if refs.changed(change) {
                 reach.triggers.dig(stores, dig, change.gone);
                 reach.triggers.owner(namespace(dig), &OwnerKind::DeploymentIntentGroup, name(dig));

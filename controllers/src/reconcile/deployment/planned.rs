@@ -1,5 +1,6 @@
 //! Says what became of a plan, for what is reported and finished afterwards.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -164,14 +165,14 @@ impl Planned {
     }
 
     /// Which app runs where: by the plan, or by what is held in its place.
-    pub fn placement(&self) -> Vec<(String, AppPlacement)> {
+    pub fn placement(&self) -> Cow<'_, [(String, AppPlacement)]> {
         match self {
-            Self::Done(plan, ..) => plan.placement.clone(),
+            Self::Done(plan, ..) => Cow::Borrowed(plan.placement.as_slice()),
             Self::Held(held) if self.is_carried_out() => {
-                held.plan.as_ref().map(|plan| plan.placement.clone()).unwrap_or_default()
+                Cow::Borrowed(held.plan.as_ref().map_or(&[][..], |plan| plan.placement.as_slice()))
             }
-            Self::Held(held) => placed(held.stored.as_ref(), &held.assignment),
-            Self::Refused(refused) => placed(refused.stored.as_ref(), &refused.assignment),
+            Self::Held(held) => Cow::Owned(placed(held.stored.as_ref(), &held.assignment)),
+            Self::Refused(refused) => Cow::Owned(placed(refused.stored.as_ref(), &refused.assignment)),
         }
     }
 }

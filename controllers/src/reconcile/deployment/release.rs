@@ -68,20 +68,18 @@ fn called_for(rival: &DeploymentIntentGroup, reader: &DeploymentIntentGroup) -> 
     }
 }
 
-/// Deployments of the release through clouds that want the namespace of this one and do not get it on these clusters.
+/// Deployments of the release through clouds that want the namespace of this one and do not get it, and the clusters where it is so.
 fn through_other_clouds(
     ctx: &Context,
     dig: &DeploymentIntentGroup,
     cloud: &LogicalCloud,
-    on: &BTreeSet<ClusterId>,
-) -> Vec<Arc<DeploymentIntentGroup>> {
+) -> Vec<(Vec<Arc<DeploymentIntentGroup>>, BTreeSet<ClusterId>)> {
     let of = |other: &LogicalCloud| {
         let (within, cloud) = (meta::namespace(other).to_owned(), meta::name(other).to_owned());
         others(ctx, dig, &Release { within, cloud, name: dig.release().to_owned() })
     };
     let losing = logical_cloud::losing_to(ctx, cloud, |other| !of(other).is_empty());
-    let losing = losing.iter().filter(|(_, at)| !at.is_disjoint(on));
-    losing.flat_map(|(other, _)| of(other)).collect()
+    losing.into_iter().map(|(other, at)| (of(&other), at)).collect()
 }
 
 /// Who wants the release of a deployment besides; `None` where nobody does, or another one has it.
@@ -92,8 +90,13 @@ pub(super) fn contested(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owne
     if rivals.iter().any(|other| rank(other) < rank(dig)) {
         return None;
     }
+    let losing = through_other_clouds(ctx, dig, &cloud);
+    if rivals.is_empty() && losing.is_empty() {
+        return None;
+    }
     let on: BTreeSet<ClusterId> = store::targets(ctx, owner).into_keys().collect();
-    rivals.extend(through_other_clouds(ctx, dig, &cloud, &on));
+    let here = losing.into_iter().filter(|(_, at)| !at.is_disjoint(&on));
+    rivals.extend(here.flat_map(|(others, _)| others));
     let rivals: BTreeSet<String> =
         rivals.iter().filter(|rival| wants(rival)).map(|rival| called_for(rival, dig)).collect();
     if rivals.is_empty() {

@@ -1,6 +1,6 @@
 //! Writes the deployment's status from a plan or its refusal and the results of its shards.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use emco_crds::conditions::{Condition, types};
 use emco_crds::deployment_intent_group::status::{
@@ -10,20 +10,16 @@ use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
 use emco_crds::{Conditioned, DeploymentIntentGroup};
 use emco_engine::conditions;
 use emco_engine::hold::Hold;
-use emco_engine::identity::{ClusterId, Combination};
-use emco_engine::placement::AppPlacement;
 use emco_engine::plan::sentence;
 use emco_engine::refusal::Refusal;
 use emco_engine::resolve;
-use emco_engine::rollup::{self, Before, DigInputs, DigRollup, Verdict};
-use emco_engine::set::combinations;
+use emco_engine::rollup::{self, DigRollup, Sums, Verdict};
 use emco_engine::text::counted;
 use k8s_openapi::jiff::Timestamp;
 
 use super::planned::{Held, Planned};
 use super::rollout::Way;
 use super::{approved, details, events, not_removed, release};
-use crate::abandon;
 use crate::object::Owner;
 use crate::object::context::Failure;
 use crate::object::meta;
@@ -34,9 +30,10 @@ use crate::rows;
 use crate::store;
 
 mod intents;
+mod rolled;
 mod unseen;
 
-use unseen::{awaited, names, remembered, unseen, without_row};
+pub use rolled::before;
 
 /// Reason of a stage that refused nothing, in the order of `types::STAGES`.
 const PASSED: [&str; types::STAGES.len()] = ["ReferencesFound", "Automatic", "ClustersChosen", "Rendered"];
@@ -49,57 +46,36 @@ pub async fn write(
     planned: &Planned,
 ) -> Result<DigRollup, Failure> {
     let mut status = dig.status.clone().unwrap_or_default();
-    let mut before = before(&status);
-    if let Some(back) = planned.way().and_then(|way| way.back.as_ref()) {
-        // A status may never have spoken of what is taken back: the process died before, or had more to do.
-        before.revision = Some(back.from);
-    }
-    let stored = planned.stored();
-    let placement = planned.placement();
-    let shards = store::shards(ctx, owner);
-    let mut parts: Vec<rollup::Shard<'_>> = shards.iter().map(|s| (&s.spec, s.status.as_ref())).collect();
-    let waiting = match planned {
-        Planned::Refused(refused) => remembered(ctx, refused, &status.awaited, &parts),
-        Planned::Held(..) => BTreeMap::new(),
-        Planned::Done(plan, ..) => awaited(plan),
-    };
-    let with_waiting = |apps: BTreeMap<ClusterId, Combination>| -> BTreeMap<ClusterId, Combination> {
-        waiting.clone().into_iter().chain(apps).collect()
-    };
-    let wanted = match (planned, planned.way().and_then(|way| way.back.as_ref())) {
-        (_, Some(back)) => with_waiting(back.counted.clone()),
-        (Planned::Refused(refused), None) => with_waiting(combinations(&refused.assignment)),
-        (Planned::Held(held), None) => combinations(&held.assignment),
-        (Planned::Done(plan, ..), None) => {
-            let mut wanted = combinations(&plan.assignment);
-            wanted.extend(waiting.clone());
-            wanted
-        }
-    };
-    let without_row = without_row(planned, waiting);
-    if matches!(planned, Planned::Done(..)) {
-        status.awaited = names(&without_row);
-    }
-    let unseen = unseen(ctx, planned, &without_row);
-    if let Some((spec, rows)) = &unseen {
-        parts.push((spec, Some(rows)));
-    }
-    let abandoned = abandon::abandoned(ctx, owner);
-    let mut rolled = rollup::dig(&DigInputs {
-        shards: &parts,
-        wanted: &wanted,
-        revision: stored.map(|stored| stored.spec.revision),
-        placement: &placement,
-        ready_clusters: Some(&dig.spec.ready_clusters),
-        before: &before,
-        approved: planned.plan().is_some() && planned.awaits().is_none(),
-        removing: false,
-        suspended: dig.spec.is_suspended(),
-        abandoned: &abandoned,
-    });
+    let mut rolled = rolled::whole(ctx, dig, owner, planned, &mut status);
     if let Some(lost) = rows::lost_content(ctx, owner).await? {
         rolled.deployed.message = format!("{}; {}", rolled.deployed.message, lost.sentence(dig, "dig"));
     }
+    say(ctx, dig, owner, planned, (status, rolled)).await
+}
+
+/// The same where clusters come to these sums: each that is wanted has a row, and its content is there.
+pub async fn write_sums(
+    ctx: &Context,
+    dig: &DeploymentIntentGroup,
+    owner: &Owner,
+    planned: &Planned,
+    sums: &Sums,
+) -> Result<DigRollup, Failure> {
+    let mut status = dig.status.clone().unwrap_or_default();
+    status.awaited.clear();
+    let rolled = rolled::of_sums(ctx, dig, owner, planned, (&status, sums));
+    say(ctx, dig, owner, planned, (status, rolled)).await
+}
+
+/// Writes what is true of a deployment whose rows were rolled up.
+async fn say(
+    ctx: &Context,
+    dig: &DeploymentIntentGroup,
+    owner: &Owner,
+    planned: &Planned,
+    (mut status, mut rolled): (DeploymentIntentGroupStatus, DigRollup),
+) -> Result<DigRollup, Failure> {
+    let stored = planned.stored();
     if let Some(way) = planned.way() {
         rolled.deployed = way.said(rolled.deployed);
         rolled.ready = way.ready(rolled.ready);
@@ -164,15 +140,6 @@ pub(super) fn pending(owner: &Owner, held: &Held) -> Option<Pending> {
     change.details.fill(&mut pending);
     pending.details = Some(details::reference(owner, change));
     Some(pending)
-}
-
-/// States as they are stored: the next ones move from them.
-pub fn before(status: &DeploymentIntentGroupStatus) -> Before {
-    Before {
-        state: status.state.unwrap_or_default(),
-        revision: status.revision,
-        apps: status.apps.iter().map(|app| (app.name.clone(), app.state.unwrap_or_default())).collect(),
-    }
 }
 
 /// Numbers and lists. After a refusal the placement of the running revision is not worked out anew: what was written about it
@@ -381,12 +348,7 @@ fn stage_message(planned: &Planned, type_: &str) -> String {
     let Some(plan) = planned.plan() else { return String::new() };
     match type_ {
         types::PLACED => {
-            let clusters: BTreeSet<&ClusterId> = plan
-                .placement
-                .iter()
-                .flat_map(|(_, placed): &(String, AppPlacement)| &placed.chosen)
-                .collect();
-            format!("{} on {}", counted(plan.placement.len(), "app"), counted(clusters.len(), "cluster"))
+            format!("{} on {}", counted(plan.placement.len(), "app"), counted(plan.clusters, "cluster"))
         }
         // A remark refuses nothing: the charts are rendered.
         types::RENDERED => sentence(&plan.remarks),

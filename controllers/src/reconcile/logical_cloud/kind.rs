@@ -1,6 +1,6 @@
 //! Answers the driver for logical clouds.
 
-use emco_crds::{LogicalCloud, OwnerKind};
+use emco_crds::{DeploymentIntentGroup, LogicalCloud, OwnerKind};
 use futures::future::BoxFuture;
 
 use super::reconcile;
@@ -8,6 +8,7 @@ use crate::object::context::Reconciled;
 use crate::object::meta::{name, namespace};
 use crate::reconcile::context::Context;
 use crate::reconcile::kind::{Controlled, Listener, Reach};
+use crate::triggers::{CloudChanged, is_unsettled};
 
 impl Controlled for LogicalCloud {
     fn reconcile<'a>(ctx: &'a Context, namespace: &'a str, name: &'a str) -> BoxFuture<'a, Reconciled> {
@@ -16,13 +17,19 @@ impl Controlled for LogicalCloud {
 
     /// Deployments in it look again, clouds that share its namespace on clusters, and who watches over what it owns.
     fn listener(_: &Reach) -> Listener<Self> {
-        Box::new(|reach, change| {
+        let changed = CloudChanged::default();
+        Box::new(move |reach, change| {
             let (cloud, stores) = (change.object, &reach.ctx.stores);
+            let within = namespace(cloud);
+            let names = |dig: &DeploymentIntentGroup| dig.spec.logical_cloud_ref.name == name(cloud);
             reach.triggers.cloud(stores, cloud, change.gone);
-            reach.triggers.owner(namespace(cloud), &OwnerKind::LogicalCloud, name(cloud));
-            reach
-                .triggers
-                .referenced(stores, namespace(cloud), |dig| dig.spec.logical_cloud_ref.name == name(cloud));
+            if changed.changed(change) {
+                reach.triggers.owner(within, &OwnerKind::LogicalCloud, name(cloud));
+                reach.triggers.referenced(stores, within, names);
+            } else {
+                // A plan that waits is asked about with the account of the cloud, as soon as that is there.
+                reach.triggers.deployments(stores, within, |dig| names(dig) && is_unsettled(dig));
+            }
         })
     }
 }

@@ -6,7 +6,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::{Cluster, Credentials, KubeconfigError, User, assemble, decode, forbidden, invalid};
+use super::{Cluster, KubeconfigError, User, decode, forbidden, invalid};
 
 /// Key and value of the label that marks such Secrets.
 const LABEL: (&str, &str) = ("argocd.argoproj.io/secret-type", "cluster");
@@ -43,18 +43,13 @@ pub fn is_form(labels: Option<&BTreeMap<String, String>>) -> bool {
     labels.and_then(|labels| labels.get(LABEL.0)).is_some_and(|kind| kind == LABEL.1)
 }
 
-/// Reads the keys `server` and `config`.
-pub fn read<V: AsRef<[u8]>>(data: &BTreeMap<String, V>) -> Result<Credentials, KubeconfigError> {
-    let (cluster, user) = parts(data)?;
-    assemble(&cluster, &user)
-}
-
-/// The same without what is secret.
+/// Reads the keys `server` and `config`, without what is secret.
 pub(super) fn cluster<V: AsRef<[u8]>>(data: &BTreeMap<String, V>) -> Result<Cluster, KubeconfigError> {
     parts(data).map(|(cluster, _)| cluster)
 }
 
-fn parts<V: AsRef<[u8]>>(data: &BTreeMap<String, V>) -> Result<(Cluster, User), KubeconfigError> {
+/// Reads the keys `server` and `config`.
+pub(super) fn parts<V: AsRef<[u8]>>(data: &BTreeMap<String, V>) -> Result<(Cluster, User), KubeconfigError> {
     let key = |key: &str| {
         data.get(key).map(AsRef::as_ref).ok_or_else(|| KubeconfigError {
             reason: "SecretKeyNotFound",
@@ -143,8 +138,14 @@ mod tests {
     use base64::engine::general_purpose::STANDARD;
     use serde_json::{Value, json};
 
+    use super::super::{Credentials, assemble};
     use super::*;
     use crate::remote::testing::Authority;
+
+    fn read<V: AsRef<[u8]>>(data: &BTreeMap<String, V>) -> Result<Credentials, KubeconfigError> {
+        let (cluster, user) = parts(data)?;
+        assemble(&cluster, &user)
+    }
 
     fn of(server: &str, config: &Value) -> Result<Credentials, KubeconfigError> {
         let config = config.to_string();

@@ -8,7 +8,7 @@ use emco_engine::people::Endpoint;
 
 use super::{Cluster, KubeconfigError, argocd, choose, decode, parse, pick, server, tls};
 
-/// From a Secret as [`super::of_secret`] takes it.
+/// From a Secret as [`super::content_of_secret`] takes it.
 pub fn endpoint_of_secret<V: AsRef<[u8]>>(
     labels: Option<&BTreeMap<String, String>>,
     data: &BTreeMap<String, V>,
@@ -22,7 +22,7 @@ pub fn endpoint_of_secret<V: AsRef<[u8]>>(
 }
 
 /// In the words of a kubeconfig, whatever the form was.
-fn endpoint(cluster: &Cluster) -> Result<Endpoint, KubeconfigError> {
+pub(super) fn endpoint(cluster: &Cluster) -> Result<Endpoint, KubeconfigError> {
     let (host, port, base) = server(cluster)?;
     let host = if host.contains(':') { format!("[{host}]") } else { host };
     let authority = decode(

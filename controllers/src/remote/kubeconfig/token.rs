@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use secrecy::ExposeSecret as _;
 use zeroize::Zeroizing;
 
-use super::{KEYS, choose, parse};
+use super::{KEYS, User, choose, parse};
 
 /// The key of a Secret's data that [`super::pick`] takes; `None` where it takes none.
 pub fn key_of<'a, V>(data: &BTreeMap<String, V>, key: Option<&'a str>) -> Option<&'a str> {
@@ -19,11 +19,16 @@ pub fn key_of<'a, V>(data: &BTreeMap<String, V>, key: Option<&'a str>) -> Option
 pub fn token_of(bytes: &[u8]) -> Option<Zeroizing<String>> {
     let file = parse(bytes).ok()?;
     let (_, user) = choose(&file).ok()?;
+    only(user).map(|token| Zeroizing::new(token.to_owned()))
+}
+
+/// The token of a user who has one and no client certificate besides.
+pub(super) fn only(user: &User) -> Option<&str> {
     if user.client_certificate_data.as_deref().is_some_and(|data| !data.is_empty()) {
         return None;
     }
     let token = user.token.as_ref()?.expose_secret().trim();
-    (!token.is_empty()).then(|| Zeroizing::new(token.to_owned()))
+    (!token.is_empty()).then_some(token)
 }
 
 /// The same kubeconfig, to the letter, with another token; `None` where the one before does not stand in it exactly once.

@@ -337,6 +337,7 @@ fn publish(entry: &Entry, context: &Context, mut observation: Observation, edge:
         };
         let changed = *before != observation || swapped;
         if changed && !entry.stop.is_cancelled() {
+            context.see_as(&entry.cluster, before.uid.as_deref(), observation.uid.as_deref());
             view.observation = Arc::new(observation);
         }
         changed

@@ -1,6 +1,6 @@
 //! Keeps packs and sets while there is room: what was not used longest leaves first.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use emco_crds::app_context::PackRef;
@@ -14,13 +14,22 @@ use super::Source;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
     Context(Source),
+    /// Which sets a pack holds, or parts of: it outlives the pack.
+    Index(String),
     Pack(String),
     Set(SetDigest),
+}
+
+impl Key {
+    const fn is_small(&self) -> bool {
+        matches!(self, Self::Context(_) | Self::Index(_))
+    }
 }
 
 #[derive(Clone)]
 enum Kept {
     Context(Vec<PackRef>),
+    Index(Arc<BTreeSet<SetDigest>>),
     Pack(Arc<Pack>),
     Set(Arc<Prepared>),
 }
@@ -37,14 +46,27 @@ struct Entry {
 /// another matter: an owner that is made again under its name counts its revisions anew.
 pub(super) struct Cache {
     entries: BTreeMap<Key, Entry>,
+    /// Packs and sets by when they were used last.
+    by_use: BTreeMap<u64, Key>,
+    /// The same of what says where something is: it is small, and leaves after all that it spares reading.
+    small_by_use: BTreeMap<u64, Key>,
     bytes: usize,
+    small_bytes: usize,
     most: usize,
     clock: u64,
 }
 
 impl Cache {
     pub(super) const fn new(most: usize) -> Self {
-        Self { entries: BTreeMap::new(), bytes: 0, most, clock: 0 }
+        Self {
+            entries: BTreeMap::new(),
+            by_use: BTreeMap::new(),
+            small_by_use: BTreeMap::new(),
+            bytes: 0,
+            small_bytes: 0,
+            most,
+            clock: 0,
+        }
     }
 
     pub(super) fn packs_of(&mut self, source: &Source) -> Option<Vec<PackRef>> {
@@ -60,14 +82,16 @@ impl Cache {
     }
 
     pub(super) fn forget_packs_of(&mut self, source: &Source) {
-        if let Some(before) = self.entries.remove(&Key::Context(source.clone())) {
-            self.bytes = self.bytes.saturating_sub(before.bytes);
-        }
+        self.remove(&Key::Context(source.clone()));
     }
 
     /// Notes for which revision a pack and a set were asked for: when that is gone, they go.
     pub(super) fn asked(&mut self, source: &Source, pack: Option<&str>, set: Option<&SetDigest>) {
-        let keys = [pack.map(|name| Key::Pack(name.to_owned())), set.map(|digest| Key::Set(digest.clone()))];
+        let keys = [
+            pack.map(|name| Key::Pack(name.to_owned())),
+            pack.map(|name| Key::Index(name.to_owned())),
+            set.map(|digest| Key::Set(digest.clone())),
+        ];
         for key in keys.iter().flatten() {
             if let Some(entry) = self.entries.get_mut(key)
                 && entry.source.as_ref() != Some(source)
@@ -79,11 +103,22 @@ impl Cache {
 
     /// Forgets what was asked for by revisions that are gone.
     pub(super) fn forget_gone(&mut self, is_there: impl Fn(&Source) -> bool) {
-        self.entries.retain(|key, entry| match (key, &entry.source) {
+        let stays = |(key, entry): &(&Key, &Entry)| match (key, &entry.source) {
             (Key::Context(source), _) | (_, Some(source)) => is_there(source),
             (_, None) => true,
-        });
-        self.bytes = self.entries.values().map(|entry| entry.bytes).sum();
+        };
+        let gone = self.entries.iter().filter(|entry| !stays(entry)).map(|(key, _)| key.clone());
+        for key in gone.collect::<Vec<_>>() {
+            self.remove(&key);
+        }
+    }
+
+    /// The sets that a pack holds, or parts of, also where the pack itself is not here any more.
+    pub(super) fn sets_of(&mut self, pack: &str) -> Option<Arc<BTreeSet<SetDigest>>> {
+        match self.get(&Key::Index(pack.to_owned()))? {
+            Kept::Index(sets) => Some(sets),
+            _ => None,
+        }
     }
 
     pub(super) fn pack(&mut self, name: &str) -> Option<Arc<Pack>> {
@@ -95,6 +130,9 @@ impl Cache {
 
     pub(super) fn keep_pack(&mut self, name: String, pack: Arc<Pack>) {
         let bytes = pack.size() + 256;
+        let sets: BTreeSet<SetDigest> = pack.sets().cloned().collect();
+        let size = 256 + sets.iter().map(|set| 64 + set.0.len()).sum::<usize>();
+        self.keep(Key::Index(name.clone()), Kept::Index(Arc::new(sets)), size);
         self.keep(Key::Pack(name), Kept::Pack(pack), bytes);
     }
 
@@ -113,21 +151,48 @@ impl Cache {
     fn get(&mut self, key: &Key) -> Option<Kept> {
         self.clock += 1;
         let entry = self.entries.get_mut(key)?;
-        entry.used = self.clock;
+        let used = std::mem::replace(&mut entry.used, self.clock);
+        let by_use = if key.is_small() { &mut self.small_by_use } else { &mut self.by_use };
+        if let Some(key) = by_use.remove(&used) {
+            by_use.insert(self.clock, key);
+        }
         Some(entry.kept.clone())
     }
 
+    fn remove(&mut self, key: &Key) {
+        let Some(entry) = self.entries.remove(key) else { return };
+        self.bytes = self.bytes.saturating_sub(entry.bytes);
+        if key.is_small() {
+            self.small_by_use.remove(&entry.used);
+            self.small_bytes = self.small_bytes.saturating_sub(entry.bytes);
+        } else {
+            self.by_use.remove(&entry.used);
+        }
+    }
+
+    /// What leaves next.
+    fn oldest(&self) -> Option<Key> {
+        let (small, large) = (self.small_by_use.values().next(), self.by_use.values().next());
+        let is_too_much = self.small_bytes > self.most / 4;
+        let first = if is_too_much { small.or(large) } else { large.or(small) };
+        first.cloned()
+    }
+
     fn keep(&mut self, key: Key, kept: Kept, bytes: usize) {
+        self.remove(&key);
         self.clock += 1;
         let used = self.clock;
-        if let Some(before) = self.entries.insert(key, Entry { kept, bytes, used, source: None }) {
-            self.bytes = self.bytes.saturating_sub(before.bytes);
-        }
         self.bytes += bytes;
+        if key.is_small() {
+            self.small_by_use.insert(used, key.clone());
+            self.small_bytes += bytes;
+        } else {
+            self.by_use.insert(used, key.clone());
+        }
+        self.entries.insert(key, Entry { kept, bytes, used, source: None });
         while self.bytes > self.most && self.entries.len() > 1 {
-            let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.used).map(|(key, _)| key.clone());
-            let Some(entry) = oldest.and_then(|key| self.entries.remove(&key)) else { return };
-            self.bytes = self.bytes.saturating_sub(entry.bytes);
+            let Some(oldest) = self.oldest() else { return };
+            self.remove(&oldest);
         }
     }
 }
@@ -169,6 +234,7 @@ mod tests {
                 && cache.set(&digest(9)).is_some()
         );
         assert!(cache.bytes <= cache.most);
+        assert_eq!(cache.entries.len(), cache.by_use.len() + cache.small_by_use.len());
     }
 
     #[test]
@@ -189,6 +255,11 @@ mod tests {
         assert!(has(&mut cache, 0) && !has(&mut cache, 1) && has(&mut cache, 2));
         assert!(cache.packs_of(&source(1)).is_none() && cache.packs_of(&source(2)).is_some());
         cache.forget_gone(|_| false);
-        assert!(cache.entries.is_empty() && cache.bytes == 0);
+        assert!(
+            cache.entries.is_empty()
+                && cache.by_use.is_empty()
+                && cache.small_by_use.is_empty()
+                && cache.bytes == 0
+        );
     }
 }

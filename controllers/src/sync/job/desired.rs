@@ -173,7 +173,7 @@ impl Job {
     pub(super) async fn apps(&mut self, named: &Named, session: &Session) -> Result<Vec<App>, Trouble> {
         let source = self.source(named);
         let mut apps = Vec::new();
-        for (name, digest) in &named.apps {
+        for (name, digest) in &*named.apps {
             let set = self.ctx.content.set(&source, digest).await?;
             if let Some(account) = set.account() {
                 self.memory.account = Some(account.into());

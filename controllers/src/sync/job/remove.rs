@@ -1,6 +1,7 @@
 //! Removes everything of an owner from a cluster, in reverse order, with the hooks that belong to it.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use emco_crds::sync_shard::status::Applied;
 use emco_engine::depends::Order;
@@ -23,8 +24,7 @@ impl Job {
         if self.is_complete(work) {
             return;
         }
-        let nothing =
-            Named { name: String::new(), revision: 0, apps: emco_engine::identity::Combination::new() };
+        let nothing = Named { name: String::new(), revision: 0, apps: Arc::default() };
         let Some((apps, mut pruned)) = self.content(work, &nothing, session, facts).await else { return };
         facts.wake_at(deadline(self));
         if !self.observed(session, &apps, &pruned, facts) {
@@ -63,7 +63,8 @@ impl Job {
         let leaving = match self.memory.applied_named.clone() {
             None => Vec::new(),
             Some(mut leaving) => {
-                leaving.apps.retain(|app, _| !stay.iter().any(|stays| *stays.name == **app));
+                let stays = |app: &str| stay.iter().any(|stays| *stays.name == *app);
+                Arc::make_mut(&mut leaving.apps).retain(|app, _| !stays(app));
                 match self.apps(&leaving, session).await {
                     Ok(leaving) => leaving,
                     // Its hooks are lost with it.

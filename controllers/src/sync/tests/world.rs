@@ -113,6 +113,12 @@ impl Connections for FakeEdges {
         self.links.lock().get(cluster).cloned().map(Arc::new)
     }
 
+    fn seen_as(&self, uid: &str) -> Vec<ClusterId> {
+        let links = self.links.lock();
+        let those = links.iter().filter(|(_, seen)| seen.uid.as_deref() == Some(uid));
+        those.map(|(id, _)| id.clone()).collect()
+    }
+
     fn changes(&self) -> BoxStream<'static, ClusterId> {
         let receiver = self.changed.subscribe();
         futures::stream::unfold(receiver, |mut receiver| async move {

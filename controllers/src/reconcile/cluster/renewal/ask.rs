@@ -159,7 +159,6 @@ mod tests {
             key: "kubeconfig".to_owned(),
             bound: claims::bound(&token).unwrap(),
             token: Zeroizing::new(token),
-            at: Timestamp::from_second(NOW).unwrap(),
             seconds: 600,
         }
     }

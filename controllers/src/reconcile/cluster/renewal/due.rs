@@ -27,15 +27,13 @@ pub struct Renewable {
     pub token: Zeroizing<String>,
     /// What it says of itself.
     pub bound: Bound,
-    /// When it is renewed.
-    pub at: Timestamp,
     /// For how long the next one is asked for, seconds.
     pub seconds: i64,
 }
 
 /// The token in a Secret, where `kubectl emco cluster add` or `rotate` wrote it, nobody else did since, and it ends. `key` is the one that
 /// the Cluster names.
-pub fn renewable(id: &ClusterId, secret: &Secret, key: Option<&str>) -> Option<Renewable> {
+pub fn renewable(secret: &Secret, key: Option<&str>) -> Option<Renewable> {
     let data = secret.data.as_ref()?;
     let key = key_of(data, key)?;
     if !is_of_cli(secret, key) {
@@ -44,14 +42,30 @@ pub fn renewable(id: &ClusterId, secret: &Secret, key: Option<&str>) -> Option<R
     let kubeconfig = Zeroizing::new(String::from_utf8(data.get(key)?.0.clone()).ok()?);
     let token = token_of(kubeconfig.as_bytes())?;
     let bound = claims::bound(&token)?;
-    if bound.account != (object::EDGE_NAMESPACE.to_owned(), object::EDGE_ACCOUNT.to_owned()) {
+    if !is_of_edge(&bound) {
         return None;
     }
     let life = bound.ends.duration_since(bound.issued).as_secs();
     let asked = meta::annotation(secret, annotation::TOKEN_DURATION).and_then(seconds_of);
     let seconds = asked.unwrap_or(life).clamp(SHORTEST, LONGEST);
-    let at = renew_at(bound.issued, bound.ends, spread(id));
-    Some(Renewable { kubeconfig, key: key.to_owned(), token, bound, at, seconds })
+    Some(Renewable { kubeconfig, key: key.to_owned(), token, bound, seconds })
+}
+
+/// True where the operator renews the token in a Secret that says this of itself, when it reaches the cluster.
+pub fn is_renewable(secret: &Secret, key: Option<&str>, bound: &Bound) -> bool {
+    let key = secret.data.as_ref().and_then(|data| key_of(data, key));
+    key.is_some_and(|key| is_of_cli(secret, key)) && is_of_edge(bound)
+}
+
+/// The time at which the token of a cluster is renewed.
+pub fn at(id: &ClusterId, bound: &Bound) -> Timestamp {
+    renew_at(bound.issued, bound.ends, spread(id))
+}
+
+/// True where it is the account's that the command line makes on clusters.
+fn is_of_edge(bound: &Bound) -> bool {
+    let (namespace, name) = &bound.account;
+    namespace == object::EDGE_NAMESPACE && name == object::EDGE_ACCOUNT
 }
 
 /// Whether the command line made the Secret, and the kubeconfig in it is its own or the operator's: who else writes it, such as a GitOps
@@ -120,7 +134,7 @@ mod tests {
 
     fn found(claims: &Value, managers: &[&str]) -> Option<Renewable> {
         let secret = secret(&kubeconfig(claims), managers, &json!({}));
-        renewable(&ClusterId::new("acme", "a"), &secret, None)
+        renewable(&secret, None)
     }
 
     #[test]
@@ -147,12 +161,11 @@ mod tests {
         assert!(with("sub", json!("system:serviceaccount:emco-system:default")).is_none());
         let opaque = kubeconfig(&claims(86_400)).replace("head.", "head-");
         let opaque = secret(&opaque, &["emco-cli"], &json!({}));
-        assert!(renewable(&ClusterId::new("acme", "a"), &opaque, None).is_none());
+        assert!(renewable(&opaque, None).is_none());
     }
 
     #[test]
     fn the_next_token_is_asked_for_as_long_as_the_first_one_was() {
-        let id = ClusterId::new("acme", "a");
         for (said, seconds) in [
             (json!({"emco.io/token-duration": "31536000s"}), 31_536_000),
             (json!({"emco.io/token-duration": "a year"}), 86_400),
@@ -160,7 +173,7 @@ mod tests {
             (json!({}), 86_400),
         ] {
             let secret = secret(&kubeconfig(&claims(86_400)), &["emco-cli"], &said);
-            assert_eq!(renewable(&id, &secret, None).unwrap().seconds, seconds, "{said}");
+            assert_eq!(renewable(&secret, None).unwrap().seconds, seconds, "{said}");
         }
     }
 
@@ -168,8 +181,8 @@ mod tests {
         #[test]
         fn a_token_is_renewed_between_six_tenths_and_two_thirds_of_its_life(life in 600_i64..40_000_000, number: u32) {
             let secret = secret(&kubeconfig(&claims(life)), &["emco-cli"], &json!({}));
-            let found = renewable(&ClusterId::new("acme", &format!("c{number}")), &secret, None).unwrap();
-            let after = found.at.as_second() - BEGAN;
+            let found = renewable(&secret, None).unwrap();
+            let after = at(&ClusterId::new("acme", &format!("c{number}")), &found.bound).as_second() - BEGAN;
             prop_assert!(after >= life * 6 / 10 - 1 && after <= life * 2 / 3, "{after} of {life}");
         }
     }

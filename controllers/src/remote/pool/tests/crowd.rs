@@ -1,4 +1,4 @@
-//! Many clusters of one provider that accept connections and say nothing.
+//! Many clusters: those of one provider that accept connections and say nothing, and those that are found by their UID.
 
 use super::*;
 
@@ -23,4 +23,17 @@ async fn a_providers_silent_clusters_do_not_delay_another_providers() {
     let server = bed.serve(&api, None).await;
     bed.pool.set_target(bed.id.clone(), bed.target(server.address, "good", "1"));
     bed.connected().await;
+}
+
+#[tokio::test]
+async fn a_cluster_is_found_by_the_uid_that_was_seen_until_it_is_forgotten() {
+    let (bed, api) = (Bed::new(), Api::new(true));
+    let server = bed.serve(&api, None).await;
+    assert!(bed.pool.seen_as("uid-1").is_empty());
+    bed.pool.set_target(bed.id.clone(), bed.target(server.address, "good", "1"));
+    bed.connected().await;
+    assert_eq!(bed.pool.seen_as("uid-1"), std::slice::from_ref(&bed.id));
+    assert!(bed.pool.seen_as("uid-2").is_empty());
+    bed.pool.forget(&bed.id);
+    assert!(bed.pool.seen_as("uid-1").is_empty());
 }

@@ -182,6 +182,12 @@ impl Connections for Recorded {
         self.0.lock().get(cluster).map(|known| Arc::clone(&known.observation))
     }
 
+    fn seen_as(&self, uid: &str) -> Vec<ClusterId> {
+        let known = self.0.lock();
+        let those = known.iter().filter(|(_, known)| known.observation.uid.as_deref() == Some(uid));
+        those.map(|(id, _)| id.clone()).collect()
+    }
+
     fn changes(&self) -> BoxStream<'static, ClusterId> {
         futures::stream::pending().boxed()
     }
