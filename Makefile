@@ -210,7 +210,7 @@ demo: ## One application on three real control planes, live. EMCO_DEMO_APPS=DIR 
 	@$(TARGET)/debug/emco-e2e demo --operator $(abspath $(TARGET))/debug/emco-operator
 
 .PHONY: bench
-bench: bench-spine bench-store bench-hostile bench-helm bench-user bench-lifecycle bench-tenancy bench-intents bench-traffic bench-dashboard bench-git ## All benchmarks; results in target/bench.
+bench: bench-spine bench-store bench-hostile bench-helm bench-user bench-lifecycle bench-tenancy bench-intents bench-traffic bench-dashboard bench-git bench-fleet ## All benchmarks; results in target/bench.
 
 # What measures is optimized as what is measured. (Its own build is slow, and needed for nothing else.)
 .PHONY: build-bench
@@ -243,6 +243,10 @@ bench-traffic: build-bench ## What traffic intents cost, in target/bench/traffic
 .PHONY: bench-git
 bench-git: build-bench ## What a branch costs, in target/bench/git.json: commits, bytes and requests for 100 clusters through Git.
 	$(RELEASE)/emco-e2e bench git
+
+.PHONY: bench-fleet
+bench-fleet: build-bench ## What 2,000 simulated clusters cost, in target/bench/fleet.json: to register, deploy to, lose and start with.
+	$(RELEASE)/emco-e2e bench fleet
 
 .PHONY: bench-dashboard
 bench-dashboard: build-bench ## How large and quick the dashboard's pages are, with 10,000 clusters, in target/bench/dashboard.json.

@@ -1,6 +1,7 @@
 //! Runs the benchmarks of an area, and writes a table and `target/bench/AREA.json`.
 
 mod dashboard;
+mod fleet;
 mod git;
 mod hostile;
 mod intents;
@@ -20,13 +21,13 @@ use emco_e2e::operator;
 /// The command line.
 #[derive(clap::Args)]
 pub struct BenchArgs {
-    /// What is measured: spine, store, hostile, user, lifecycle, tenancy, intents, traffic, dashboard or git.
+    /// What is measured: spine, store, hostile, user, lifecycle, tenancy, intents, traffic, dashboard, git or fleet.
     area: String,
     /// The operator's program; the one beside this program if absent.
     #[arg(long, value_name = "FILE")]
     operator: Option<PathBuf>,
     /// Only this part: of spine sample, fleet, latency, restart or throughput; of hostile an attack such as spin; of user
-    /// burst, edits, oncall, clusters or failover; of lifecycle dependency, approval, changes or waves; of tenancy real or simulated. Nothing is written to the file then.
+    /// burst, edits, oncall, clusters or failover; of lifecycle dependency, approval, changes or waves; of tenancy real or simulated; of fleet many or placements. Nothing is written to the file then.
     #[arg(long, value_name = "PART")]
     only: Option<String>,
 }
@@ -52,7 +53,7 @@ pub fn run(args: &BenchArgs) -> Result<()> {
 
 async fn measured(args: &BenchArgs) -> Result<Vec<record::Entry>> {
     let (area, only) = (args.area.as_str(), args.only.as_deref());
-    let in_parts = ["spine", "hostile", "user", "lifecycle", "tenancy"].contains(&area);
+    let in_parts = ["spine", "hostile", "user", "lifecycle", "tenancy", "fleet"].contains(&area);
     ensure!(only.is_none() || in_parts, "the benchmark {area} has no parts");
     match area {
         "spine" => Box::pin(spine::measure(&program(args)?, only)).await,
@@ -62,11 +63,12 @@ async fn measured(args: &BenchArgs) -> Result<Vec<record::Entry>> {
         "lifecycle" => Box::pin(lifecycle::measure(&program(args)?, only)).await,
         "tenancy" => Box::pin(tenancy::measure(&program(args)?, only)).await,
         "git" => Box::pin(git::measure(&program(args)?)).await,
+        "fleet" => Box::pin(fleet::measure(&program(args)?, only)).await,
         "intents" => intents::measure(),
         "traffic" => traffic::measure(),
         "dashboard" => Box::pin(dashboard::measure(&program(args)?)).await,
         area => bail!(
-            "there is no benchmark {area}: they are spine, store, hostile, user, lifecycle, tenancy, intents, traffic, dashboard and git"
+            "there is no benchmark {area}: they are spine, store, hostile, user, lifecycle, tenancy, intents, traffic, dashboard, git and fleet"
         ),
     }
 }

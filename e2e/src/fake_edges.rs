@@ -1,10 +1,14 @@
 //! API servers on loopback that store what they are sent: many clusters for the price of one.
 //!
 //! Each has an address of its own below 127.77.0.0/16 and a kube-system of its own. They speak HTTP/2 as API servers do, know a few
-//! kinds, apply by replacing, and tell watches what changed. Nothing acts on what they store; a namespace takes along what is in
-//! it. That is enough to be registered, prepared and placed on, and nothing to be tested against.
+//! kinds, merge what is applied, and tell watches what changed. Nothing acts on what they store; a namespace takes along what is in
+//! it, and workloads are ready at once. That is enough to be registered, prepared and placed on, and nothing to be tested against.
 
+mod apply;
+mod counts;
+pub mod fleet;
 mod kinds;
+mod objects;
 mod store;
 mod watched;
 mod written;
@@ -42,7 +46,10 @@ use crate::https::configuration;
 use crate::operator::is;
 use crate::wait::wait_for;
 
+pub use counts::Counts;
+use counts::Requests;
 use kinds::place;
+use objects::Contents;
 use store::{Query, Store};
 pub use written::Written;
 
@@ -93,6 +100,7 @@ pub struct FakeEdges {
 struct Server {
     store: Shared,
     written: Arc<Mutex<Written>>,
+    requests: Arc<Requests>,
 }
 
 impl FakeEdges {
@@ -104,14 +112,14 @@ impl FakeEdges {
         let mut servers = JoinSet::new();
         let (mut addresses, mut stores) = (Vec::new(), Vec::new());
         let written = Arc::new(Mutex::new(Written::default()));
+        let (requests, contents) = (Arc::<Requests>::default(), Arc::new(Contents::new(usize::MAX)));
         for number in 0..count {
-            let at = u16::try_from(number).context("too many clusters for one network")? + 1;
-            let [high, low] = at.to_be_bytes();
-            let listener = TcpListener::bind((Ipv4Addr::new(127, 77, high, low), 0)).await?;
+            let listener = TcpListener::bind((address(number)?, 0)).await?;
             addresses.push(listener.local_addr()?);
-            let store = Arc::new(Mutex::new(Store::new(number)));
+            let store = Arc::new(Mutex::new(Store::new(number, &contents)));
             stores.push(Arc::clone(&store));
-            let server = Server { store, written: Arc::clone(&written) };
+            let (written, requests) = (Arc::clone(&written), Arc::clone(&requests));
+            let server = Server { store, written, requests };
             servers.spawn(serve(
                 listener,
                 acceptor.clone(),
@@ -138,26 +146,8 @@ impl FakeEdges {
 
     /// Registers all of them. `access`: of the cluster of this name, which is that of the Secret with its kubeconfig, too.
     async fn register_with(&self, bed: &Bed, access: impl Fn(&str) -> Value) -> Result<()> {
-        let secrets: Api<Secret> = bed.hub().api(PROVIDER).await?;
-        let clusters: Api<Cluster> = bed.hub().api(PROVIDER).await?;
-        let (secrets, clusters) = (&secrets, &clusters);
-        let make = |(number, address): (usize, &SocketAddr)| {
-            let (name, kubeconfig) = (name(number), self.kubeconfig(*address));
-            let access = access(&name);
-            async move {
-                let secret = json!({"metadata": {"name": name}, "stringData": {"kubeconfig": kubeconfig}});
-                secrets.create(&PostParams::default(), &serde_json::from_value(secret)?).await?;
-                let cluster = json!({"apiVersion": "emco.io/v1alpha1", "kind": "Cluster",
-                    "metadata": {"name": name}, "spec": {"access": access}});
-                clusters.create(&PostParams::default(), &serde_json::from_value(cluster)?).await?;
-                Ok::<_, anyhow::Error>(())
-            }
-        };
-        stream::iter(self.addresses.iter().enumerate().map(make))
-            .buffer_unordered(AT_ONCE)
-            .try_collect::<()>()
-            .await
-            .context("the hub does not take a cluster")
+        let kubeconfigs = self.addresses.iter().map(|address| kubeconfig(&self.ca, *address));
+        register_all(bed, kubeconfigs, access).await
     }
 
     /// Waits until the operator has reached all of them.
@@ -171,13 +161,7 @@ impl FakeEdges {
     }
 
     async fn all_are(&self, bed: &Bed, wanted: &str, limit: Duration) -> Result<()> {
-        let clusters: Api<Cluster> = bed.hub().api(PROVIDER).await?;
-        wait_for(clusters, limit, "the clusters that are none", |clusters| {
-            let ready = clusters.values().filter(|one| is(one.status.as_ref(), wanted, "True").is_ok());
-            let ready = ready.count();
-            if ready == self.addresses.len() { Ok(()) } else { Err(format!("{ready} are {wanted}")) }
-        })
-        .await
+        so_many_are(bed, self.addresses.len(), wanted, limit).await
     }
 
     /// Puts an object onto one of them, as an agent there does; nothing where they do not know its kind.
@@ -196,17 +180,63 @@ impl FakeEdges {
     pub fn objects(&self, namespace: &str) -> Vec<usize> {
         self.stores.iter().map(|store| store.lock().of_namespace(namespace).count()).collect()
     }
+}
 
-    fn kubeconfig(&self, address: SocketAddr) -> String {
-        json!({
-            "apiVersion": "v1", "kind": "Config", "current-context": "fake",
-            "clusters": [{"name": "fake", "cluster": {"server": format!("https://{address}"),
-                "certificate-authority-data": STANDARD.encode(&self.ca), "tls-server-name": "localhost"}}],
-            "users": [{"name": "fake", "user": {"token": "anybody"}}],
-            "contexts": [{"name": "fake", "context": {"cluster": "fake", "user": "fake"}}],
-        })
-        .to_string()
-    }
+/// The address of the cluster of this number.
+fn address(number: usize) -> Result<Ipv4Addr> {
+    let at = u16::try_from(number + 1).context("too many clusters for one network")?;
+    let [high, low] = at.to_be_bytes();
+    Ok(Ipv4Addr::new(127, 77, high, low))
+}
+
+fn kubeconfig(ca: &str, address: SocketAddr) -> String {
+    json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "fake",
+        "clusters": [{"name": "fake", "cluster": {"server": format!("https://{address}"),
+            "certificate-authority-data": STANDARD.encode(ca), "tls-server-name": "localhost"}}],
+        "users": [{"name": "fake", "user": {"token": "anybody"}}],
+        "contexts": [{"name": "fake", "context": {"cluster": "fake", "user": "fake"}}],
+    })
+    .to_string()
+}
+
+/// Registers a cluster for each kubeconfig, in their order. `access`: of the cluster of this name.
+async fn register_all(
+    bed: &Bed,
+    kubeconfigs: impl Iterator<Item = String>,
+    access: impl Fn(&str) -> Value,
+) -> Result<()> {
+    let secrets: Api<Secret> = bed.hub().api(PROVIDER).await?;
+    let clusters: Api<Cluster> = bed.hub().api(PROVIDER).await?;
+    let (secrets, clusters) = (&secrets, &clusters);
+    let make = |(number, kubeconfig): (usize, String)| {
+        let name = name(number);
+        let access = access(&name);
+        async move {
+            let secret = json!({"metadata": {"name": name}, "stringData": {"kubeconfig": kubeconfig}});
+            secrets.create(&PostParams::default(), &serde_json::from_value(secret)?).await?;
+            let cluster = json!({"apiVersion": "emco.io/v1alpha1", "kind": "Cluster",
+                "metadata": {"name": name}, "spec": {"access": access}});
+            clusters.create(&PostParams::default(), &serde_json::from_value(cluster)?).await?;
+            Ok::<_, anyhow::Error>(())
+        }
+    };
+    stream::iter(kubeconfigs.enumerate().map(make))
+        .buffer_unordered(AT_ONCE)
+        .try_collect::<()>()
+        .await
+        .context("the hub does not take a cluster")
+}
+
+/// Waits until so many clusters have a condition.
+async fn so_many_are(bed: &Bed, count: usize, wanted: &str, limit: Duration) -> Result<()> {
+    let clusters: Api<Cluster> = bed.hub().api(PROVIDER).await?;
+    wait_for(clusters, limit, "the clusters that are none", |clusters| {
+        let ready = clusters.values().filter(|one| is(one.status.as_ref(), wanted, "True").is_ok());
+        let ready = ready.count();
+        if ready == count { Ok(()) } else { Err(format!("{ready} are {wanted}")) }
+    })
+    .await
 }
 
 /// Ends when it is dropped, with its connections.
@@ -242,6 +272,10 @@ async fn answer(
     body: Bytes,
 ) -> Response {
     let query = Query::of(uri.query().unwrap_or_default());
+    server.requests.note(&method, query.watch);
+    if uri.path() == fleet::COUNTS {
+        return respond((200, server.requests.read().json()));
+    }
     if query.watch {
         return watched::answer(server.store, uri.path().to_owned(), query);
     }

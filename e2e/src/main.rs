@@ -12,6 +12,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Parser, Subcommand};
+use emco_e2e::fake_edges::fleet;
 use emco_e2e::package::Package;
 use emco_e2e::programs::{Program, Programs, prepare_browser, prepare_shells};
 use emco_e2e::{launch, supervisor};
@@ -32,6 +33,8 @@ enum Command {
     },
     /// Build the operator as it was before its last change, for `make soak STEP=upgrade`, and print where it is.
     Before,
+    /// Simulate many clusters on loopback until Ctrl-C: API servers that store what they are sent.
+    Fleet(fleet::FleetArgs),
     /// Run control planes until Ctrl-C, and print their kubeconfigs.
     Up {
         /// Full clusters edge-1 to edge-N, with one node each, beside the hub.
@@ -83,6 +86,10 @@ fn run(command: Command) -> Result<()> {
     match command {
         Command::Programs { names } => programs(&names),
         Command::Before => before(),
+        Command::Fleet(args) => {
+            let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
+            runtime.block_on(Box::pin(fleet::run(&args)))
+        }
         Command::Up { edges } => up::up(edges),
         Command::Demo(args) => demo::run(&args),
         Command::Conformance(args) => conformance::run(&args),

@@ -12,13 +12,17 @@ pub(super) struct Known {
 }
 
 const RBAC: &str = "rbac.authorization.k8s.io";
-const KINDS: [Known; 7] = [
+const APPS: &str = "apps";
+/// Named ones.
+const GROUPS: [&str; 2] = [APPS, RBAC];
+const KINDS: [Known; 8] = [
     Known { group: "", kind: "ConfigMap", plural: "configmaps", namespaced: true },
     Known { group: "", kind: "Secret", plural: "secrets", namespaced: true },
     Known { group: "", kind: "ServiceAccount", plural: "serviceaccounts", namespaced: true },
     Known { group: "", kind: "ResourceQuota", plural: "resourcequotas", namespaced: true },
     Known { group: "", kind: "Namespace", plural: "namespaces", namespaced: false },
     Known { group: "", kind: "Node", plural: "nodes", namespaced: false },
+    Known { group: APPS, kind: "Deployment", plural: "deployments", namespaced: true },
     Known { group: RBAC, kind: "RoleBinding", plural: "rolebindings", namespaced: true },
 ];
 /// Nothing is defined there besides: who asks is told so.
@@ -41,8 +45,14 @@ fn version(group: &str) -> String {
 /// The kind whose collection a path is.
 pub(super) fn collection(path: &str) -> Option<&'static Known> {
     KINDS.iter().find(|kind| {
-        let base = if kind.group.is_empty() { "/api/v1/" } else { "/apis/rbac.authorization.k8s.io/v1/" };
-        path.strip_prefix(base).is_some_and(|rest| {
+        let of_group = if kind.group.is_empty() {
+            path.strip_prefix("/api/v1/")
+        } else {
+            path.strip_prefix("/apis/")
+                .and_then(|rest| rest.strip_prefix(kind.group))
+                .and_then(|rest| rest.strip_prefix("/v1/"))
+        };
+        of_group.is_some_and(|rest| {
             let parts: Vec<&str> = rest.split('/').collect();
             match parts.as_slice() {
                 [plural] => *plural == kind.plural,
@@ -72,19 +82,25 @@ pub(super) fn discovery(path: &str) -> Option<Value> {
         "/readyz" | "/livez" => json!("ok"),
         "/api" => json!({"kind": "APIVersions", "versions": ["v1"]}),
         "/apis" => {
-            let version = json!({"groupVersion": format!("{RBAC}/v1"), "version": "v1"});
-            let group = json!({"name": RBAC, "versions": [version], "preferredVersion": version});
-            json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": [group]})
+            let groups = GROUPS.map(|name| {
+                let version = json!({"groupVersion": format!("{name}/v1"), "version": "v1"});
+                json!({"name": name, "versions": [version], "preferredVersion": version})
+            });
+            json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
         }
         "/api/v1" => resources(""),
-        _ if path.strip_prefix("/apis/").and_then(|rest| rest.strip_suffix("/v1")) == Some(RBAC) => {
-            resources(RBAC)
-        }
+        _ if named_group(path).is_some() => resources(named_group(path).unwrap_or_default()),
         _ if DEFINITIONS.contains(&path) => {
             json!({"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": []})
         }
         _ => return None,
     })
+}
+
+/// The group whose resources a path asks for.
+fn named_group(path: &str) -> Option<&'static str> {
+    let asked = path.strip_prefix("/apis/").and_then(|rest| rest.strip_suffix("/v1"))?;
+    GROUPS.into_iter().find(|group| *group == asked)
 }
 
 fn resources(group: &str) -> Value {
@@ -111,6 +127,8 @@ mod tests {
         assert_eq!(of("/api/v1/namespaces/shop/secrets/secrets"), None);
         assert_eq!(of("/apis/rbac.authorization.k8s.io/v1/rolebindings"), Some("RoleBinding"));
         assert_eq!(of("/api/v1/rolebindings"), None);
+        assert_eq!(of("/apis/apps/v1/namespaces/shop/deployments"), Some("Deployment"));
+        assert_eq!(of("/apis/apps/v1/rolebindings"), None);
     }
 
     #[test]
@@ -126,7 +144,9 @@ mod tests {
             binding.as_deref(),
             Some("/apis/rbac.authorization.k8s.io/v1/namespaces/shop/rolebindings/one")
         );
-        assert_eq!(of("apps/v1", "Deployment"), None);
+        let workload = of("apps/v1", "Deployment");
+        assert_eq!(workload.as_deref(), Some("/apis/apps/v1/namespaces/shop/deployments/one"));
+        assert_eq!(of("batch/v1", "Job"), None);
     }
 
     #[test]
@@ -136,7 +156,9 @@ mod tests {
             found["resources"].as_array().unwrap().iter().map(|one| one["name"].clone()).collect::<Vec<_>>()
         };
         assert_eq!(plurals("/apis/rbac.authorization.k8s.io/v1"), ["rolebindings"]);
-        assert_eq!(plurals("/api/v1").len(), KINDS.len() - 1);
+        assert_eq!(plurals("/apis/apps/v1"), ["deployments"]);
+        assert_eq!(plurals("/api/v1").len(), KINDS.len() - 2);
+        assert_eq!(discovery("/apis").unwrap()["groups"].as_array().unwrap().len(), GROUPS.len());
         assert_eq!(discovery("/api/v1/nodes"), None);
     }
 }

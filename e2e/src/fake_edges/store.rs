@@ -1,12 +1,15 @@
 //! Stores objects by the path of their URL, answers requests for them, and remembers after which revision each changed.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use axum::http::Method;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use super::apply::{applied, patched};
 use super::kinds::{Known, collection, discovery};
+use super::objects::{Contents, Object};
 
 /// Deletions that are remembered for watches.
 const GONE: usize = 256;
@@ -14,7 +17,10 @@ const GONE: usize = 256;
 pub(super) struct Store {
     number: usize,
     revision: u64,
-    objects: BTreeMap<String, Value>,
+    /// Objects that were made.
+    made: u64,
+    objects: BTreeMap<Arc<str>, Object>,
+    contents: Arc<Contents>,
     /// By revision.
     changes: BTreeMap<u64, Change>,
     /// Revisions of deletions, oldest first.
@@ -28,9 +34,9 @@ pub(super) struct Store {
 /// What happened last to an object.
 enum Change {
     /// The object of this path was written.
-    There(String),
+    There(Arc<str>),
     /// It was deleted.
-    Gone(String, Value),
+    Gone(Arc<str>, Object),
 }
 
 /// What the query of a URL asks for. One requirement of each kind is known: no more are sent.
@@ -38,6 +44,10 @@ enum Change {
 pub(super) struct Query {
     pub watch: bool,
     pub version: Option<u64>,
+    /// Nothing is to be stored.
+    dry: bool,
+    /// Who applies.
+    manager: String,
     label: Option<(String, Option<String>)>,
     name: Option<String>,
 }
@@ -50,6 +60,8 @@ impl Query {
             match key {
                 "watch" => found.watch = matches!(value.as_str(), "true" | "1"),
                 "resourceVersion" => found.version = value.parse().ok(),
+                "dryRun" => found.dry = true,
+                "fieldManager" => found.manager = value,
                 "fieldSelector" => found.name = value.strip_prefix("metadata.name=").map(str::to_owned),
                 "labelSelector" => {
                     found.label = Some(match value.split_once('=') {
@@ -77,14 +89,16 @@ impl Query {
 
 impl Store {
     /// With nothing but its kube-system.
-    pub fn new(number: usize) -> Self {
-        let uid = format!("77777777-0000-0000-0000-{number:012}");
+    pub fn new(number: usize, contents: &Arc<Contents>) -> Self {
         let system = json!({"apiVersion": "v1", "kind": "Namespace", "status": {"phase": "Active"},
-            "metadata": {"name": "kube-system", "uid": uid, "resourceVersion": "1"}});
+            "metadata": {"name": "kube-system"}});
+        let path = contents.path("/api/v1/namespaces/kube-system");
         Self {
             number,
             revision: 1,
-            objects: BTreeMap::from([("/api/v1/namespaces/kube-system".to_owned(), system)]),
+            made: 0,
+            objects: BTreeMap::from([(path, contents.object(system, 0, 1))]),
+            contents: Arc::clone(contents),
             changes: BTreeMap::new(),
             gone: VecDeque::new(),
             forgotten: 0,
@@ -102,9 +116,13 @@ impl Store {
     }
 
     /// Paths of a namespace and of what is in it.
-    pub fn of_namespace<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a String> + use<'a> {
+    pub fn of_namespace<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Arc<str>> + use<'a> {
         let (itself, inside) = (format!("/api/v1/namespaces/{name}"), format!("/namespaces/{name}/"));
-        self.objects.keys().filter(move |path| **path == itself || path.contains(&inside))
+        self.objects.keys().filter(move |path| ***path == *itself || path.contains(&inside))
+    }
+
+    fn get(&self, path: &str) -> Option<Value> {
+        Some(self.objects.get(path)?.json(self.number))
     }
 
     pub fn answer(
@@ -121,28 +139,38 @@ impl Store {
         if matches!(method.as_str(), "POST" | "PUT" | "PATCH") && !sent.is_object() {
             return status(415, "UnsupportedMediaType");
         }
-        let Some(kind) = collection(path) else { return self.object(method, path, sent, merge) };
+        let Some(kind) = collection(path) else { return self.object(method, path, query, sent, merge) };
         if method == Method::POST {
             let name = sent["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             let path = format!("{path}/{name}");
-            if self.objects.contains_key(&path) {
+            if self.objects.contains_key(path.as_str()) {
                 return status(409, "AlreadyExists");
             }
-            return (201, self.put(path, sent));
+            return self.write(201, &path, sent, query);
         }
         (200, self.list(kind, path, query))
     }
 
-    fn object(&mut self, method: &Method, path: &str, sent: Value, merge: bool) -> (u16, Value) {
-        let known = self.objects.get(path).cloned();
+    fn object(
+        &mut self,
+        method: &Method,
+        path: &str,
+        query: &Query,
+        sent: Value,
+        merge: bool,
+    ) -> (u16, Value) {
+        let known = self.get(path);
         match (method.as_str(), known) {
-            ("PATCH", Some(mut known)) if merge => {
-                known["data"]["seen"] = sent["data"]["seen"].clone();
-                (200, self.put(path.to_owned(), known))
+            ("PATCH", Some(known)) if merge && !is_another(&sent, &known) => {
+                self.write(200, path, patched(&known, &sent), query)
             }
             ("PATCH", None) if merge => not_found(path),
-            ("PATCH" | "PUT", Some(known)) if is_of_another_version(&sent, &known) => status(409, "Conflict"),
-            ("PATCH" | "PUT", _) => (200, self.put(path.to_owned(), sent)),
+            ("PATCH" | "PUT", Some(known)) if is_another(&sent, &known) => status(409, "Conflict"),
+            ("PATCH", known) => {
+                let object = applied(known.as_ref(), &sent, &query.manager);
+                self.write(200, path, object, query)
+            }
+            ("PUT", _) => self.write(200, path, sent, query),
             ("DELETE", Some(known)) => {
                 let differs = |field: &str| {
                     let wanted = &sent["preconditions"][field];
@@ -159,28 +187,40 @@ impl Store {
         }
     }
 
-    fn put(&mut self, path: String, mut object: Value) -> Value {
+    /// Stores an object, unless there is no room, or nothing is to be stored, or nothing changes.
+    fn write(&mut self, code: u16, path: &str, mut object: Value, query: &Query) -> (u16, Value) {
+        let before = self.objects.get(path);
+        if let Some(sentence) = self.contents.is_full().filter(|_| before.is_none()) {
+            let (code, mut answer) = status(507, "InternalError");
+            answer["message"] = Value::String(sentence);
+            return (code, answer);
+        }
+        workload(&mut object, before.map(Object::content));
+        let (uid, version) = before.map_or((self.made + 1, 0), |before| (before.uid(), before.version));
+        let object = self.contents.object(object, uid, version);
+        let is_same = before.is_some_and(|before| before.content() == object.content());
+        if is_same || query.dry {
+            return (code, object.json(self.number));
+        }
+        if let Some(before) = before {
+            self.changes.remove(&before.version);
+        } else {
+            self.made += 1;
+            self.contents.counted(true);
+        }
         self.revision += 1;
-        let before = self.objects.get(&path);
-        if let Some(version) = before.and_then(version) {
-            self.changes.remove(&version);
-        }
-        let before = before.map(|known| known["metadata"]["uid"].clone());
-        let uid = format!("77777777-{:012}-{:012}", self.number, self.revision);
-        object["metadata"]["uid"] = before.unwrap_or(Value::String(uid));
-        object["metadata"]["resourceVersion"] = Value::String(self.revision.to_string());
-        if object["kind"] == "Namespace" {
-            object["status"] = json!({"phase": "Active"});
-        }
-        self.changes.insert(self.revision, Change::There(path.clone()));
-        self.objects.insert(path, object.clone());
+        let path = self.contents.path(path);
+        let stored = Object { version: self.revision, ..object };
+        let answer = stored.json(self.number);
+        self.changes.insert(self.revision, Change::There(Arc::clone(&path)));
+        self.objects.insert(path, stored);
         self.told.send_replace(());
-        object
+        (code, answer)
     }
 
     /// A namespace takes along what is in it.
     fn delete(&mut self, path: &str, object: &Value) {
-        let mut paths = vec![path.to_owned()];
+        let mut paths = vec![self.contents.path(path)];
         if let (true, Some(name)) = (object["kind"] == "Namespace", object["metadata"]["name"].as_str()) {
             paths = self.of_namespace(name).cloned().collect();
         }
@@ -190,15 +230,12 @@ impl Store {
         self.told.send_replace(());
     }
 
-    fn remove(&mut self, path: String) {
+    fn remove(&mut self, path: Arc<str>) {
         let Some(object) = self.objects.remove(&path) else { return };
-        if let Some(version) = version(&object) {
-            self.changes.remove(&version);
-        }
+        self.changes.remove(&object.version);
+        self.contents.counted(false);
         self.revision += 1;
-        let mut last = json!({"apiVersion": object["apiVersion"], "kind": object["kind"], "metadata": object["metadata"]});
-        last["metadata"]["resourceVersion"] = Value::String(self.revision.to_string());
-        self.changes.insert(self.revision, Change::Gone(path, last));
+        self.changes.insert(self.revision, Change::Gone(path, object));
         self.gone.push_back(self.revision);
         while self.gone.len() > GONE {
             self.forgotten = self.gone.pop_front().unwrap_or_default();
@@ -207,12 +244,9 @@ impl Store {
     }
 
     fn list(&self, kind: &Known, path: &str, query: &Query) -> Value {
-        let items: Vec<&Value> = self
-            .objects
-            .iter()
-            .filter(|(at, object)| is_in(at, path) && query.selects(object))
-            .map(|(_, object)| object)
-            .collect();
+        let found =
+            self.objects.iter().filter(|(at, object)| is_in(at, path) && query.selects(object.content()));
+        let items: Vec<Value> = found.map(|(_, object)| object.json(self.number)).collect();
         json!({"kind": format!("{}List", kind.kind), "apiVersion": kind.version(),
             "metadata": {"resourceVersion": self.revision.to_string()}, "items": items})
     }
@@ -224,12 +258,16 @@ impl Store {
             return None;
         }
         let mut lines = String::new();
-        for (_, change) in self.changes.range(revision + 1..) {
+        for (version, change) in self.changes.range(revision + 1..) {
             let (what, at, object) = match change {
                 Change::There(at) => ("MODIFIED", at, self.objects.get(at)),
                 Change::Gone(at, object) => ("DELETED", at, Some(object)),
             };
-            if let Some(object) = object.filter(|object| is_in(at, path) && query.selects(object)) {
+            if let Some(object) = object.filter(|object| is_in(at, path) && query.selects(object.content())) {
+                let object = match change {
+                    Change::There(_) => object.json(self.number),
+                    Change::Gone(..) => object.last(self.number, *version),
+                };
                 lines.push_str(&json!({"type": what, "object": object}).to_string());
                 lines.push('\n');
             }
@@ -238,10 +276,30 @@ impl Store {
     }
 }
 
-/// Whether what is sent names a version that is not the one of the object that is there.
-fn is_of_another_version(sent: &Value, known: &Value) -> bool {
-    let named = &sent["metadata"]["resourceVersion"];
-    !named.is_null() && *named != known["metadata"]["resourceVersion"]
+/// Whether what is sent names a version or an object that is not the one that is there.
+fn is_another(sent: &Value, known: &Value) -> bool {
+    ["resourceVersion", "uid"].into_iter().any(|field| {
+        let named = &sent["metadata"][field];
+        !named.is_null() && *named != known["metadata"][field]
+    })
+}
+
+/// What controllers of a cluster say at once of some kinds.
+fn workload(object: &mut Value, before: Option<&Value>) {
+    if object["kind"] == "Namespace" {
+        object["status"] = json!({"phase": "Active"});
+    }
+    if object["kind"] != "Deployment" {
+        return;
+    }
+    let known = before.map_or(0, |before| before["metadata"]["generation"].as_i64().unwrap_or_default());
+    let is_same = before.is_some_and(|before| before["spec"] == object["spec"]);
+    let generation = if is_same { known } else { known + 1 };
+    object["metadata"]["generation"] = json!(generation);
+    let replicas = object["spec"]["replicas"].as_i64().unwrap_or(1);
+    let available = json!({"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"});
+    object["status"] = json!({"observedGeneration": generation, "replicas": replicas, "updatedReplicas": replicas,
+        "readyReplicas": replicas, "availableReplicas": replicas, "conditions": [available]});
 }
 
 /// Whether the object of a path is in a collection: of one namespace, or of all.
@@ -253,10 +311,6 @@ fn is_in(object: &str, collection: &str) -> bool {
         (last == plural).then_some(())
     };
     folder == collection || of_all().is_some()
-}
-
-fn version(object: &Value) -> Option<u64> {
-    object["metadata"]["resourceVersion"].as_str()?.parse().ok()
 }
 
 pub(super) fn status(code: u16, reason: &str) -> (u16, Value) {
@@ -277,70 +331,4 @@ fn not_found(path: &str) -> (u16, Value) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const NAMESPACES: &str = "/api/v1/namespaces";
-    const BINDING: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/shop/rolebindings/one";
-    const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/rolebindings";
-
-    fn object(kind: &str, name: &str) -> Value {
-        json!({"kind": kind, "metadata": {"name": name, "labels": {"emco.io/owner": "o"}}})
-    }
-
-    fn get(store: &mut Store, path: &str, query: &str) -> (u16, Value) {
-        store.answer(&Method::GET, path, &Query::of(query), Value::Null, false)
-    }
-
-    fn put(store: &mut Store, path: &str, object: Value) {
-        assert_eq!(store.answer(&Method::PATCH, path, &Query::default(), object, false).0, 200);
-    }
-
-    #[test]
-    fn a_namespace_takes_along_what_is_in_it_and_watches_hear_of_both() {
-        let mut store = Store::new(7);
-        put(&mut store, "/api/v1/namespaces/shop", object("Namespace", "shop"));
-        put(&mut store, BINDING, object("RoleBinding", "one"));
-        put(&mut store, "/api/v1/namespaces/shops", object("Namespace", "shops"));
-        assert_eq!(store.of_namespace("shop").count(), 2);
-        let listed = get(&mut store, BINDINGS, "labelSelector=emco.io%2Fowner%3Do").1;
-        assert_eq!(listed["items"][0]["metadata"]["name"], "one");
-        let none = get(&mut store, BINDINGS, "labelSelector=emco.io%2Fowner%3Dother").1;
-        assert_eq!(none["items"], json!([]));
-        let seen = store.revision();
-        let path = "/api/v1/namespaces/shop";
-        let stale = json!({"preconditions": {"resourceVersion": "1"}});
-        assert_eq!(store.answer(&Method::DELETE, path, &Query::default(), stale, false).0, 409);
-        assert_eq!(store.answer(&Method::DELETE, path, &Query::default(), Value::Null, false).0, 200);
-        assert_eq!(store.of_namespace("shop").count(), 0);
-        for collection in [NAMESPACES, BINDINGS] {
-            let lines = store.since(seen, collection, &Query::of("labelSelector=emco.io%2Fowner")).unwrap();
-            assert_eq!(lines.lines().count(), 1, "{lines}");
-            assert!(lines.contains("DELETED"), "{lines}");
-        }
-        assert_eq!(store.since(store.revision(), NAMESPACES, &Query::default()).unwrap(), "");
-        assert_eq!(get(&mut store, BINDING, "").0, 404);
-    }
-
-    #[test]
-    fn a_watch_from_before_what_is_remembered_is_told_so() {
-        let mut store = Store::new(7);
-        let begun = store.revision();
-        for _ in 0..=GONE {
-            let path = "/api/v1/namespaces/shop";
-            put(&mut store, path, object("Namespace", "shop"));
-            store.answer(&Method::DELETE, path, &Query::default(), Value::Null, false);
-        }
-        assert_eq!(store.since(begun, NAMESPACES, &Query::default()), None);
-        assert_eq!(store.changes.len(), GONE);
-        assert!(store.since(store.revision(), NAMESPACES, &Query::default()).is_some());
-    }
-
-    #[test]
-    fn its_kube_system_says_which_cluster_it_is() {
-        let mut store = Store::new(7);
-        let found = get(&mut store, NAMESPACES, "fieldSelector=metadata.name%3Dkube-system&limit=1").1;
-        assert_eq!(found["items"][0]["metadata"]["uid"], "77777777-0000-0000-0000-000000000007");
-        assert_eq!(found["metadata"]["resourceVersion"], "1");
-    }
-}
+mod tests;

@@ -46,6 +46,10 @@ impl Connections for Known {
     fn observation(&self, cluster: &ClusterId) -> Option<Arc<Observation>> {
         self.0.get(cluster).cloned()
     }
+    fn seen_as(&self, uid: &str) -> Vec<ClusterId> {
+        let those = self.0.iter().filter(|(_, seen)| seen.uid.as_deref() == Some(uid));
+        those.map(|(id, _)| id.clone()).collect()
+    }
     fn changes(&self) -> BoxStream<'static, ClusterId> {
         futures::stream::pending().boxed()
     }
