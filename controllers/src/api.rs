@@ -29,6 +29,7 @@ pub(crate) mod priority;
 pub mod pulse;
 pub mod renders;
 pub mod requests;
+pub(crate) mod rests;
 pub(crate) mod shares;
 pub(crate) mod turns;
 pub mod unreachable;

@@ -121,7 +121,7 @@ impl Driver {
             async move { K::reconcile(&ctx, &namespace, &name).await }.boxed()
         };
         let shared = (Arc::clone(&self.reach.ctx), Arc::clone(&self.metrics));
-        let of = (kind, K::AT_ONCE);
+        let of = (kind, K::AT_ONCE, K::APART);
         control(stream, store.store(), queue.stream::<K>(), shared, of, reconcile, self.stop.clone()).boxed()
     }
 
@@ -156,8 +156,7 @@ impl Driver {
                 sync.shard(change.object.clone());
             }
             if reports.is_only(change) {
-                triggers.stored(change.object);
-                triggers.digs.report(change.object.owner_namespace(), &change.object.spec.owner.name);
+                triggers.reported(change.object);
             } else {
                 triggers.shard(change.object);
             }

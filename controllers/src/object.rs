@@ -9,6 +9,7 @@ pub mod meta;
 pub mod newborn;
 mod owner;
 pub mod refusals;
+pub mod stamp;
 pub mod status;
 pub mod transitions;
 

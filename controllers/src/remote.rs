@@ -118,6 +118,11 @@ pub trait Connections: Edges {
     /// Clusters behind which a kube-system with this UID was seen last, in their order.
     fn seen_as(&self, uid: &str) -> Vec<ClusterId>;
 
+    /// What an API server serves whose list has this digest, where a cluster of this process serves the same.
+    fn api_list(&self, _: &str) -> Option<Arc<ApiList>> {
+        None
+    }
+
     /// Clusters whose observation changed since the last time the stream named them. Bounded: one entry per cluster.
     fn changes(&self) -> BoxStream<'static, ClusterId>;
 

@@ -6,6 +6,7 @@ mod lost_content;
 mod removal;
 mod repair;
 mod retarget;
+pub mod shard_sums;
 
 pub use leaving::leaving;
 pub use lost_content::{lost_content, search_confirmed};

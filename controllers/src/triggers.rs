@@ -245,6 +245,17 @@ impl Triggers {
         }
     }
 
+    /// Nothing but the status of a shard is another one: its owner counts.
+    pub fn reported(&self, shard: &SyncShard) {
+        self.stored(shard);
+        let (within, name) = (shard.owner_namespace(), shard.spec.owner.name.as_str());
+        match &shard.spec.owner.kind {
+            OwnerKind::DeploymentIntentGroup => self.digs.report(within, name),
+            OwnerKind::LogicalCloud => self.clouds.report(within, name),
+            OwnerKind::Other(_) => {}
+        }
+    }
+
     /// A shard: its owner.
     pub fn shard(&self, shard: &SyncShard) {
         self.stored(shard);

@@ -314,10 +314,19 @@ pub struct CloudRollup {
 /// where it is ready, and one dead cluster holds up nothing.
 pub fn cloud(inputs: &DigInputs<'_>) -> CloudRollup {
     let facts = facts::of(inputs.shards, inputs.wanted);
-    let Sums { tally, failing: failed, .. } = Sums::of(&facts);
-    let failing = failing(&failed);
+    CloudRollup {
+        ready_on: facts.iter().filter(|f| f.kind == Kind::Ready).map(|f| f.cluster.clone()).collect(),
+        applied_on: facts.iter().filter(|f| f.applied).map(|f| f.cluster.clone()).collect(),
+        ..Sums::of(&facts).cloud(inputs)
+    }
+}
+
+/// The same of clusters that come to this, without their names.
+fn cloud_status(sums: &Sums, inputs: &DigInputs<'_>) -> CloudRollup {
+    let Sums { tally, failing: failed, .. } = sums;
+    let failing = failing(failed);
     let first = format!("{} of {} ready", tally.ready, clusters(tally.total));
-    let message = sentence(vec![first], example(&failed).as_deref(), &tally);
+    let message = sentence(vec![first], example(failed).as_deref(), tally);
     let said = failing
         .iter()
         .find_map(|f| LogicalCloudReason::parse(&f.reason).filter(|r| *r != LogicalCloudReason::Unreachable));
@@ -335,7 +344,7 @@ pub fn cloud(inputs: &DigInputs<'_>) -> CloudRollup {
         Verdict { status: "True", reason: LogicalCloudReason::Ready.as_str(), message }
     };
     CloudRollup {
-        state: state::next(inputs.before.state, &observation(&tally, inputs)),
+        state: state::next(inputs.before.state, &observation(tally, inputs)),
         summary: Summary { clusters: Some(format!("{}/{}", tally.ready, tally.total)), ..Summary::default() },
         clusters: CloudClusters {
             total: count(tally.total),
@@ -344,11 +353,11 @@ pub fn cloud(inputs: &DigInputs<'_>) -> CloudRollup {
             unreachable: count(tally.unreachable),
             not_granted: 0,
         },
-        applied: runs_on(&tally),
+        applied: runs_on(tally),
         failing,
         ready,
-        ready_on: facts.iter().filter(|f| f.kind == Kind::Ready).map(|f| f.cluster.clone()).collect(),
-        applied_on: facts.iter().filter(|f| f.applied).map(|f| f.cluster.clone()).collect(),
+        ready_on: BTreeSet::new(),
+        applied_on: BTreeSet::new(),
         left: tally.left,
     }
 }

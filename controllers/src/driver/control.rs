@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api::key_queue::Key;
 use crate::api::places::{self, Places};
+use crate::api::rests::Rests;
 use crate::driver::metrics::{Metrics, ReconcileResult};
 use crate::object::context::{Failure, Outcome, Reconciled};
 use crate::object::meta::{name, namespace, uid};
@@ -53,6 +54,7 @@ struct Shared<F> {
     kind: &'static str,
     reconcile: F,
     places: Arc<Places>,
+    rests: Rests,
 }
 
 struct Counted;
@@ -78,7 +80,7 @@ pub async fn control<K, F>(
     store: Store<K>,
     enqueued: impl Stream<Item = ObjectRef<K>> + Send + 'static,
     (ctx, metrics): (Arc<Context>, Arc<Metrics>),
-    (kind, at_once): (&'static str, u16),
+    (kind, at_once, apart): (&'static str, u16, Duration),
     reconcile: F,
     stop: CancellationToken,
 ) where
@@ -101,8 +103,9 @@ pub async fn control<K, F>(
     let enqueued = enqueued.inspect(move |object| asked.queue().woken(kind, key_of(object)));
     let places = Arc::new(Places::new(at_once));
     let enqueued = futures::stream::select(enqueued, places.freed.stream::<K>());
-    let gone = Arc::clone(&ctx);
-    let shared = Arc::new(Shared { ctx, metrics, kind, reconcile, places });
+    let rests = Rests::new(apart);
+    let shared = Arc::new(Shared { ctx, metrics, kind, reconcile, places, rests });
+    let gone = Arc::clone(&shared);
     Controller::for_stream(stream, store)
         .with_config(Config::default().concurrency(at_once))
         .reconcile_on(enqueued)
@@ -112,7 +115,8 @@ pub async fn control<K, F>(
             if let Err(Error::ObjectNotFound(object)) = &result {
                 let key = (object.namespace.clone().unwrap_or_default(), object.name.clone());
                 queue.queue().gone(kind, &key);
-                forget(&gone, kind, &key);
+                gone.rests.gone(&key);
+                forget(&gone.ctx, kind, &key);
             }
             futures::future::ready(())
         })
@@ -124,6 +128,7 @@ fn forget(ctx: &Context, kind: &str, key: &Key) {
     ctx.failing.ended(kind, key);
     match kind {
         "DeploymentIntentGroup" => ctx.looks.gone(key),
+        "LogicalCloud" => ctx.cloud_looks.gone(key),
         "Cluster" => ctx.accesses.gone(key),
         _ => {}
     }
@@ -145,6 +150,9 @@ where
     shared.ctx.stores.loaded().await;
     // Who gets none is queued again when there is one.
     let Some(_place) = shared.places.take(&key) else { return Ok(Action::requeue(places::LOOK_AGAIN)) };
+    if let Err(left) = shared.rests.begin(&key) {
+        return Ok(Action::requeue(left));
+    }
     shared.metrics.queue().begun(shared.kind, &key);
     let begun = std::time::Instant::now();
     let outcome = (shared.reconcile)(Arc::clone(&shared.ctx), key.0.clone(), key.1.clone()).await;
@@ -311,7 +319,7 @@ mod tests {
             store,
             futures::stream::pending(),
             (ctx, Arc::clone(&metrics)),
-            ("Project", 1),
+            ("Project", 1, Duration::ZERO),
             reconcile,
             stop.clone(),
         ));
@@ -353,7 +361,8 @@ mod tests {
         let stop = CancellationToken::new();
         let parts = (Arc::clone(&ctx), metrics);
         let none = futures::stream::pending();
-        let controller = control(stream, store, none, parts, ("Project", 1), reconcile, stop.clone());
+        let controller =
+            control(stream, store, none, parts, ("Project", 1, Duration::ZERO), reconcile, stop.clone());
         let controller = tokio::spawn(controller);
         tokio::time::sleep(LONGEST_PAUSE).await;
         assert!(ctx.failing.count("Project", &key) > 0);

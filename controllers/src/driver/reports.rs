@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use emco_crds::{OwnerKind, SyncShard};
+use emco_crds::SyncShard;
 
 use crate::api::key_queue::Key;
 use crate::object::meta;
@@ -37,7 +37,7 @@ impl Shown {
 pub struct Reports(BTreeMap<Key, Shown>);
 
 impl Reports {
-    /// Whether nothing but the status of a deployment's shard changed since it was shown last.
+    /// Whether nothing but the status of a shard changed since it was shown last.
     pub fn is_only(&mut self, change: &Change<'_, SyncShard>) -> bool {
         let shard = change.object;
         let key = (meta::namespace(shard).to_owned(), meta::name(shard).to_owned());
@@ -50,12 +50,13 @@ impl Reports {
         if !same {
             self.0.insert(key, now);
         }
-        same && shard.spec.abandoned.is_none() && shard.spec.owner.kind == OwnerKind::DeploymentIntentGroup
+        same && shard.spec.abandoned.is_none()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use emco_crds::OwnerKind;
     use emco_crds::sync_shard::Abandoned;
 
     use super::*;
@@ -79,8 +80,8 @@ mod tests {
         let (mut of_cloud, mut ledger) = (shard.clone(), shard.clone());
         of_cloud.spec.owner.kind = OwnerKind::LogicalCloud;
         ledger.spec.abandoned = Some(Abandoned::default());
-        assert!(!is_only(&of_cloud, 2, false) && !is_only(&ledger, 2, false));
-        assert!(is_only(&shard, 2, false));
+        assert!(is_only(&of_cloud, 2, false) && is_only(&shard, 2, false));
+        assert!(!is_only(&ledger, 2, false), "it has no owner to report to");
     }
 
     #[test]

@@ -31,7 +31,7 @@ use write::{Done, object, put};
 /// ConfigMaps that are looked at at once.
 const AT_ONCE: u16 = 8;
 /// After a write, before the next one of the same ConfigMap: many clusters that change together are one write.
-const PAUSE: Duration = Duration::from_millis(500);
+const PAUSE: Duration = Duration::from_secs(1);
 /// Before one that failed is tried again, doubled up to the longest.
 const AGAIN: Duration = Duration::from_secs(1);
 const LONGEST_AGAIN: Duration = Duration::from_secs(64);

@@ -8,6 +8,7 @@ use emco_engine::holders;
 use emco_engine::text::counted;
 use futures::future::BoxFuture;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::object::context::{Outcome, Reconciled};
 use crate::object::finalizers;
@@ -22,6 +23,9 @@ use crate::tenancy::owned_namespace::{self, Owner};
 use crate::triggers::ProviderChanged;
 
 impl Controlled for ClusterProvider {
+    /// It counts clusters.
+    const APART: Duration = Duration::from_secs(1);
+
     fn reconcile<'a>(ctx: &'a Context, _: &'a str, name: &'a str) -> BoxFuture<'a, Reconciled> {
         Box::pin(reconcile(ctx, name))
     }

@@ -39,6 +39,8 @@ pub struct Context {
     pub planning: Arc<Planning>,
     /// Looks at deployments, and what they keep for the next ones.
     pub looks: Arc<Looks>,
+    /// The same of logical clouds.
+    pub cloud_looks: Arc<Looks>,
     /// Turns of plans.
     pub turns: PlanTurns,
     /// Turns of renderings.
@@ -68,6 +70,7 @@ impl Context {
             hardware: Arc::default(),
             planning,
             looks: Arc::default(),
+            cloud_looks: Arc::default(),
             turns: PlanTurns::default(),
             renders: Arc::default(),
             answers: Arc::new(NoAnswers),

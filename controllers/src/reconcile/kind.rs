@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
 use emco_crds::Conditioned;
 use futures::future::BoxFuture;
@@ -29,6 +30,9 @@ pub trait Controlled:
 {
     /// Objects reconciled at once, divided by `api/places.rs` among namespaces.
     const AT_ONCE: u16 = 12;
+
+    /// Between two looks of one object, once it took a few at once (`api/rests.rs`): of kinds that sum up what many others do.
+    const APART: Duration = Duration::ZERO;
 
     /// Brings one object to what it asks for. `namespace` is "" where the kind has none.
     fn reconcile<'a>(ctx: &'a Context, namespace: &'a str, name: &'a str) -> BoxFuture<'a, Reconciled>;

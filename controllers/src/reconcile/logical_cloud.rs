@@ -2,6 +2,7 @@
 //! that deployments run in, wherever a grant allows it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use emco_crds::conditions::types::READY;
@@ -42,11 +43,13 @@ mod kind;
 mod not_removed;
 mod people;
 mod report;
+mod rest;
 mod suspended;
 mod taken;
 mod usable;
 
-use report::{refused, report, runs};
+use report::{Beside, refused, report, runs};
+use rest::Rest;
 pub use taken::losing_to;
 pub use usable::usable;
 
@@ -118,62 +121,91 @@ fn leave_what_ends(ctx: &Context, clusters: &mut BTreeMap<ClusterId, ClusterFact
     }
 }
 
-/// Brings one logical cloud to where it should be.
-pub async fn reconcile(ctx: &Context, namespace_: &str, name: &str) -> Reconciled {
-    let Some(cloud) = ctx.stores.clouds.named(namespace_, name) else { return Ok(Outcome::Settled) };
+/// Brings one logical cloud to where it should be. Where nothing but reports of its clusters asks for that, it is not planned anew.
+pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled {
+    let rest: Option<Rest> = ctx.cloud_looks.take(&(namespace.to_owned(), name.to_owned()));
+    let Some(cloud) = ctx.stores.clouds.named(namespace, name) else { return Ok(Outcome::Settled) };
     let owner = Owner::of(ctx, OwnerKind::LogicalCloud, cloud.as_ref());
+    if let Some(rest) = rest
+        && let Some(outcome) = Box::pin(rest.say(ctx, &cloud, &owner)).await?
+    {
+        return Ok(outcome);
+    }
+    Box::pin(look(ctx, namespace, &cloud, &owner)).await
+}
+
+/// Looks at everything.
+async fn look(ctx: &Context, namespace: &str, cloud: &Arc<LogicalCloud>, owner: &Owner) -> Reconciled {
     let generation = meta::generation(cloud.as_ref());
-    if not_removed::keep(ctx, &cloud, &owner).await? {
+    if not_removed::keep(ctx, cloud, owner).await? {
         return Ok(Outcome::Settled);
     }
     let mut status = cloud.status.clone().unwrap_or_default();
-    status.not_removed = not_removed::of(&cloud);
-    let digs = ctx.stores.digs.within(namespace_);
-    let mut holders = Holders::shown(holders::logical_cloud(&cloud, digs.iter().map(AsRef::as_ref)));
+    status.not_removed = not_removed::of(cloud);
+    let digs = ctx.stores.digs.within(namespace);
+    let mut holders = Holders::shown(holders::logical_cloud(cloud, digs.iter().map(AsRef::as_ref)));
     if meta::deleting(cloud.as_ref()) {
-        let of = |digs: &[DeploymentIntentGroup]| holders::logical_cloud(&cloud, digs);
-        holders = holders.proven(ctx, namespace_, of).await?;
+        let of = |digs: &[DeploymentIntentGroup]| holders::logical_cloud(cloud, digs);
+        holders = holders.proven(ctx, namespace, of).await?;
     }
     status.in_use = holders::in_use(&holders.names);
     status.namespace = Some(cloud.cluster_namespace().to_owned());
     status.identity = (cloud.spec.level != Level::Admin)
         .then(|| cloud::account(cloud.cluster_namespace(), meta::name(cloud.as_ref())));
     if meta::deleting(cloud.as_ref()) {
-        return terminate(ctx, &cloud, &owner, &holders, status).await;
+        return terminate(ctx, cloud, owner, &holders, status).await;
     }
     if finalizers::add(ctx, cloud.as_ref(), finalizer::TERMINATE).await? {
         return Ok(Outcome::Settled);
     }
-    if !store::all_shown(ctx, &owner).await? {
+    if !store::all_shown(ctx, owner).await? {
         return Ok(Outcome::After(store::SHOWN));
     }
     // A Cluster that is away is let go of while the cloud has something there.
     let give_up = AbandonPolicy { gone: true, ..AbandonPolicy::default() };
-    if !suspension::of_project(&ctx.stores, namespace_) {
-        abandon::abandon(ctx, cloud.as_ref(), &owner, give_up).await?;
+    if !suspension::of_project(&ctx.stores, namespace) {
+        abandon::abandon(ctx, cloud.as_ref(), owner, give_up).await?;
     }
     if cloud.spec.user.is_none() {
-        people::clear(ctx, &cloud, &owner, &mut status).await?;
+        people::clear(ctx, cloud, owner, &mut status).await?;
     }
-    let again = match plan(ctx, &cloud, &owner, &mut status).await? {
-        Ok(again) => again,
+    let (again, rest) = match plan(ctx, cloud, owner, &mut status).await? {
+        Ok(Carried { again, rest }) => (again, rest),
         Err(refusal) => {
-            usable::keep_rows(ctx, &cloud, &owner).await?;
-            refused(ctx, &owner, generation, &refusal, &mut status).await?;
-            None
+            usable::keep_rows(ctx, cloud, owner).await?;
+            refused(ctx, owner, generation, &refusal, &mut status).await?;
+            (None, None)
         }
     };
     status::write(ctx, cloud.as_ref(), cloud.status.as_ref(), &status).await?;
     if let Some(revision) = status.revision {
         let now = store::Seen { running: revision, state: status.state.unwrap_or_default(), good: None };
-        store::record_outcome(ctx, &owner, now, None).await?;
+        store::record_outcome(ctx, owner, now, None).await?;
     }
-    store::prune_history(ctx, &owner, HISTORY, None).await?;
+    store::prune_history(ctx, owner, HISTORY, None).await?;
+    if let Some(rest) = rest.filter(|_| again.is_none()) {
+        rest.keep(ctx, owner);
+    }
     Ok(Outcome::Settled.at_latest(again))
 }
 
-/// When to look again, or why the logical cloud cannot be as it is written.
-type Planned = Result<Option<Duration>, Box<Refusal>>;
+/// What became of a plan.
+#[derive(Default)]
+struct Carried {
+    /// When to look again.
+    again: Option<Duration>,
+    /// What the next look needs, where only reports ask for it.
+    rest: Option<Rest>,
+}
+
+impl Carried {
+    const fn again(again: Duration) -> Self {
+        Self { again: Some(again), rest: None }
+    }
+}
+
+/// What became of it, or why the logical cloud cannot be as it is written.
+type Planned = Result<Carried, Box<Refusal>>;
 
 /// Plans, stores and targets; the status says what is true then. A refusal leaves what runs as it is. Otherwise it says when there is
 /// something to do again: clusters may be given less than they have, or credentials are to be renewed.
@@ -232,7 +264,7 @@ async fn plan(
     };
     if let Some(hold) = suspension::of_all(&ctx.stores, &owner.namespace) {
         suspended::report(ctx, cloud, owner, &planned, newest.as_ref(), hold, status).await?;
-        return Ok(Ok(None));
+        return Ok(Ok(Carried::default()));
     }
     let draft = |_: Option<&Stored>| draft(cloud, owner, status.revision, &planned);
     let plan = (planned.change.is_some(), &planned.sets);
@@ -240,7 +272,7 @@ async fn plan(
         Storing::Kept(stored) => stored,
         Storing::New(stored) => Some(stored),
         // The project was suspended a moment ago: the next look says so.
-        Storing::Moved => return Ok(Ok(Some(store::SHOWN))),
+        Storing::Moved => return Ok(Ok(Carried::again(store::SHOWN))),
         Storing::TooMuch(TooMuch { bytes, .. }) => {
             let message = format!("what is stored of the logical cloud would take {}", mebibytes(bytes));
             return Ok(Err(Refusal::of(READY, "QuotaRejected", true, message)));
@@ -250,7 +282,7 @@ async fn plan(
     if let Some(hold) = suspension::of_all(&ctx.stores, &owner.namespace) {
         planned.change = None;
         suspended::report(ctx, cloud, owner, &planned, stored.as_ref(), hold, status).await?;
-        return Ok(Ok(None));
+        return Ok(Ok(Carried::default()));
     }
     let wanted = combinations(&planned.assignment);
     if let Some(stored) = &stored {
@@ -258,8 +290,10 @@ async fn plan(
         runs(status, stored);
     }
     let people = people::stand(ctx, cloud, owner, meta::name(project.as_ref()), &wanted, status).await?;
-    report(ctx, cloud, owner, &planned, (&wanted, &people.told), None, status);
-    Ok(Ok(derived::wait(ctx, planned.less_at).into_iter().chain(people.again).min()))
+    let beside = Beside::of(cloud, &planned, &wanted);
+    report(ctx, cloud, owner, &beside, (&wanted, &people.told), None, status);
+    let again = derived::wait(ctx, planned.less_at).into_iter().chain(people.again).min();
+    Ok(Ok(Carried { again, rest: Rest::of(ctx, cloud, owner, (&planned, beside), &wanted) }))
 }
 
 /// What is stored of a plan.

@@ -31,6 +31,9 @@ use crate::triggers::ProjectChanged;
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
 impl Controlled for Project {
+    /// It counts what is in its namespace.
+    const APART: Duration = Duration::from_secs(1);
+
     fn reconcile<'a>(ctx: &'a Context, _: &'a str, name: &'a str) -> BoxFuture<'a, Reconciled> {
         Box::pin(reconcile(ctx, name))
     }

@@ -1,5 +1,6 @@
 //! Who a cluster is, who holds its provider, and whose a namespace is.
 
+use emco_engine::identity::ClusterId;
 use serde_json::{Value, json};
 
 use super::rig::*;
@@ -7,6 +8,7 @@ use crate::api::ApiServerExt;
 use crate::memory::MemoryServer;
 use crate::reconcile;
 use crate::remote::{Admission, Claim, claim};
+use crate::tenancy::facts;
 
 const PROVIDER: &str = "/apis/emco.io/v1alpha1/clusterproviders/acme";
 const CLUSTERS: &str = "/apis/emco.io/v1alpha1/namespaces/acme/clusters";
@@ -43,6 +45,27 @@ async fn a_restart_writes_nothing_of_clusters_that_are_as_they_were() {
         assert!(rig.writes().is_empty(), "{reason}");
         rig.returns("a", "uid-a");
     }
+}
+
+#[tokio::test]
+async fn a_cluster_that_was_not_asked_yet_serves_what_its_digest_says() {
+    let mut rig = settled().await;
+    rig.serves("a", "sha256:one");
+    rig.settle().await;
+    rig.answers("z", "uid-z");
+    rig.forgotten("a");
+    let id = ClusterId::new("acme", "a");
+    let is_known = |rig: &Rig| {
+        let cluster = rig.ctx.stores.clusters.named("acme", "a").unwrap();
+        let known = facts::facts(&rig.ctx, &cluster).unwrap().apis.is_some();
+        assert_eq!(facts::is_about_to_answer(&rig.ctx, &id), !known, "plans wait for what is not known");
+        known
+    };
+    assert!(!is_known(&rig), "nobody serves that");
+    rig.serves("z", "sha256:one");
+    assert!(is_known(&rig));
+    rig.serves("z", "sha256:other");
+    assert!(!is_known(&rig));
 }
 
 #[tokio::test]

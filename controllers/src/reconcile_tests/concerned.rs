@@ -136,6 +136,30 @@ async fn a_cluster_that_is_lost_and_found_concerns_those_who_have_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn whether_a_cluster_answers_wakes_those_who_choose_among_several() {
+    let mut fleet = Fleet::at_rest(&objects()).await;
+    let cloud = format!("{TENANT}/logicalclouds/default");
+    let mut status = fleet.rig.hub.object(&cloud).unwrap()["status"].clone();
+    for condition in status["conditions"].as_array_mut().unwrap() {
+        if condition["type"] == "Ready" {
+            condition["status"] = json!("True");
+        }
+    }
+    fleet.rig.hub.set_status(&cloud, &status).unwrap();
+    fleet.see();
+    fleet.woken();
+    fleet.rig.fails("a", "Timeout");
+    fleet.hear().await;
+    let woken = fleet.woken();
+    let deployments = &woken["DeploymentIntentGroup"];
+    let is_woken = |name: &str| deployments.contains(&format!("team-a/{name}"));
+    assert!(is_woken("one"), "another one may be chosen: {woken:?}");
+    assert!(!is_woken("wide") && !is_woken("shop"), "their rows tell: {woken:?}");
+    let clouds = &woken["LogicalCloud"];
+    assert!(!clouds.contains(&"team-a/default".to_owned()), "it is ready: {woken:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn half_the_fleet_that_goes_and_comes_back_leaves_nothing_undone() {
     let mut fleet = Fleet::at_rest(&objects()).await;
     for _ in 0..2 {

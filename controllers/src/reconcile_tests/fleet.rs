@@ -286,7 +286,7 @@ impl Fleet {
     /// A process that begins on the hub of a rig, and has looked at all.
     pub async fn begun(rig: Rig) -> Self {
         let mut fleet = Self::new(rig);
-        fleet.watches.see(&fleet.rig.hub, &fleet.reach);
+        fleet.see();
         fleet.listed();
         fleet.look().await;
         fleet
@@ -295,7 +295,7 @@ impl Fleet {
     /// Shows what changed, and has those look who are woken, until there is nothing new. What clusters may tell only later is told.
     pub async fn look(&mut self) {
         for _ in 0..ROUNDS {
-            let mut news = self.watches.see(&self.rig.hub, &self.reach);
+            let mut news = self.see();
             news |= self.hear().await;
             news |= self.look_once().await;
             news |= self.look_beside().await;
@@ -304,6 +304,11 @@ impl Fleet {
             }
         }
         panic!("still something new after {ROUNDS} rounds: {:?}", self.woken());
+    }
+
+    /// Shows what changed on the hub.
+    pub fn see(&mut self) -> bool {
+        self.watches.see(&self.rig.hub, &self.reach)
     }
 
     /// Connections that changed, and what clusters held back.

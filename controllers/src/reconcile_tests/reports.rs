@@ -1,4 +1,4 @@
-//! A deployment of which nothing but reports of its clusters is new: it is not planned anew, and says what a look at everything says.
+//! A deployment, or a logical cloud, of which nothing but reports of its clusters is new: it is not planned anew, and says what a look at everything says.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,9 @@ use super::waves;
 use crate::api::Method;
 use crate::object::{Owner, meta};
 use crate::reconcile::deployment::reconcile;
+use crate::reconcile::logical_cloud;
 use crate::store;
+use crate::stores::visits;
 
 /// What one cluster reports.
 type Report = fn(&mut RowStatus);
@@ -68,9 +70,13 @@ async fn at_rest() -> Life {
 }
 
 fn reports(life: &Life, cluster: &str, change: Report) {
+    reports_to(life, &OwnerKind::DeploymentIntentGroup, cluster, change);
+}
+
+fn reports_to(life: &Life, owner: &OwnerKind, cluster: &str, change: Report) {
     let all = life.rig.hub.of_kind("SyncShard").into_iter();
     let mut all = all.map(|shard| serde_json::from_value::<SyncShard>(shard).unwrap());
-    let shard = all.find(|shard| shard.spec.owner.kind == OwnerKind::DeploymentIntentGroup).unwrap();
+    let shard = all.find(|shard| shard.spec.owner.kind == *owner).unwrap();
     let known = shard.status.clone().unwrap();
     let mut rows = decode_status(&shard.spec, &known);
     let row = shard.spec.clusters.iter().find(|row| row.cluster == cluster).unwrap();
@@ -242,4 +248,49 @@ async fn a_deployment_that_passed_its_waves_keeps_no_plan_for_its_reports() {
     look(&mut whole).await;
     look(&mut life.rig).await;
     assert_eq!(said(&life.rig), said(&whole));
+}
+
+/// Looks at the logical cloud; whether clusters were read for that.
+async fn look_at_cloud(rig: &mut Rig) -> bool {
+    rig.see();
+    rig.hub.take_seen();
+    visits::take();
+    logical_cloud::reconcile(&rig.ctx, "team-a", "default").await.unwrap();
+    visits::take().contains_key("Cluster")
+}
+
+fn said_of_cloud(rig: &Rig) -> Value {
+    rig.hub.object(&format!("{TENANT}/logicalclouds/default")).unwrap()["status"].clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_logical_cloud_counts_reports_as_a_look_at_everything_does() {
+    let mut life = Life::with(&objects());
+    life.settle().await;
+    life.end().await;
+    life.rig.ctx.cloud_looks.begin();
+    assert!(look_at_cloud(&mut life.rig).await, "nothing is kept yet");
+    assert!(!look_at_cloud(&mut life.rig).await, "nothing is new");
+    let mut rests = true;
+    for cluster in ["acme/a", "acme/b"] {
+        for (what, report) in REPORTS {
+            reports_to(&life, &OwnerKind::LogicalCloud, cluster, report);
+            let mut whole = Rig::on(life.rig.outside().copied());
+            assert!(look_at_cloud(&mut whole).await, "{what}");
+            let acts = ACTS.contains(&what);
+            assert_eq!(look_at_cloud(&mut life.rig).await, acts || !rests, "{cluster}: {what}");
+            rests = !acts;
+            assert_eq!(said_of_cloud(&life.rig), said_of_cloud(&whole), "{cluster}: {what}");
+            look_at_cloud(&mut life.rig).await;
+            assert!(life.rig.writes().is_empty(), "{what}");
+        }
+    }
+    look_at_cloud(&mut life.rig).await;
+    life.rig.ctx.cloud_looks.note([("team-a".to_owned(), "default".to_owned())]);
+    assert!(look_at_cloud(&mut life.rig).await, "it was asked for");
+    let labels = json!({"apiVersion": "emco.io/v1alpha1", "kind": "LogicalCloud",
+        "metadata": {"name": "default", "namespace": "team-a", "labels": {"a": "b"}}});
+    life.put(&labels);
+    assert!(look_at_cloud(&mut life.rig).await, "it has another label");
+    assert!(!look_at_cloud(&mut life.rig).await);
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
+use emco_engine::apis::ApiList;
 use emco_engine::hardware::{Node, Read};
 use emco_engine::identity::ClusterId;
 use futures::StreamExt;
@@ -126,6 +127,11 @@ impl Connections for Seeing {
         let seen = self.seen.lock();
         let those = seen.iter().filter(|(_, seen)| seen.uid.as_deref() == Some(uid));
         those.map(|(id, _)| id.clone()).collect()
+    }
+    fn api_list(&self, digest: &str) -> Option<Arc<ApiList>> {
+        let seen = self.seen.lock();
+        let found = seen.values().find(|seen| seen.api_digest.as_deref() == Some(digest));
+        found.and_then(|seen| seen.apis.clone())
     }
     fn changes(&self) -> BoxStream<'static, ClusterId> {
         let (tell, told) = unbounded();

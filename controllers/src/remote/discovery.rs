@@ -44,6 +44,11 @@ pub struct Discovered {
 pub struct ApiLists(Mutex<BTreeMap<String, Weak<ApiList>>>);
 
 impl ApiLists {
+    /// The list of this digest, where somebody has it.
+    pub fn of(&self, digest: &str) -> Option<Arc<ApiList>> {
+        self.0.lock().get(digest).and_then(Weak::upgrade)
+    }
+
     /// The list of this digest, where somebody has it, or this one.
     fn share(&self, digest: &str, list: ApiList) -> Arc<ApiList> {
         let mut all = self.0.lock();

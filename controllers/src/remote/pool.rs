@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
+use emco_engine::apis::ApiList;
 use emco_engine::identity::ClusterId;
 use futures::stream::BoxStream;
 use parking_lot::{Mutex, RwLock};
@@ -355,6 +356,10 @@ impl Connections for Pool {
 
     fn seen_as(&self, uid: &str) -> Vec<ClusterId> {
         self.context.seen_as.lock().get(uid).into_iter().flatten().cloned().collect()
+    }
+
+    fn api_list(&self, digest: &str) -> Option<Arc<ApiList>> {
+        self.context.lists.of(digest)
     }
 
     fn changes(&self) -> BoxStream<'static, ClusterId> {

@@ -9,7 +9,7 @@ use emco_crds::{SyncShard, SyncShardSpec};
 use emco_engine::depends;
 use emco_engine::identity::{ClusterId, Combination};
 use emco_engine::shard::{self, GivenUp};
-use futures::future::try_join_all;
+use futures::future::join_all;
 
 use super::grow::{self, Share};
 use super::repair::repoint;
@@ -19,7 +19,7 @@ use crate::object::context::Failure;
 use crate::object::meta;
 use crate::store::{StoreContext, contents_of, empty, own_shards, replace, request_collection, store_pack};
 
-/// Shards written at once.
+/// Shards written at once. Where one of them cannot be written, the others are: a request that is given up may have been done.
 const AT_ONCE: usize = 8;
 
 /// What a new target came to.
@@ -57,7 +57,8 @@ pub async fn retarget(
     let mut specs = Vec::new();
     for some in pairs.chunks(AT_ONCE) {
         let writes = some.iter().map(|(stored, share)| update(ctx, owner, stored, *share, &facts));
-        for (written, spec) in try_join_all(writes).await? {
+        for done in join_all(writes).await {
+            let (written, spec) = done?;
             wrote |= written;
             specs.push(spec);
         }
@@ -85,7 +86,9 @@ pub async fn keep(
             let facts = Facts { revision, uids, noted, order: stored.spec.order.as_ref(), given: None };
             update(ctx, owner, stored, wanted.as_ref(), &facts).await
         });
-        wrote |= try_join_all(writes).await?.iter().any(|(written, _)| *written);
+        for done in join_all(writes).await {
+            wrote |= done?.0;
+        }
     }
     Ok(wrote)
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use emco_crds::cluster::Scheduling as Stored;
 use emco_crds::conditions::types;
 use emco_crds::{Cluster, Conditioned};
+use emco_engine::apis::ApiList;
 use emco_engine::identity::ClusterId;
 use emco_engine::snapshot::{ClusterFacts, Scheduling};
 use kube::Resource;
@@ -43,13 +44,20 @@ pub fn is_by_git(ctx: &HubContext, id: &ClusterId) -> bool {
     registered(ctx, id).is_some_and(|cluster| cluster.spec.access.git_ops.is_some())
 }
 
-/// Whether a cluster that answered last has not been heard of by this process yet.
+/// Whether a cluster that answered last has not been heard of by this process yet, and what it serves is not known by another one.
 pub fn is_about_to_answer(ctx: &HubContext, id: &ClusterId) -> bool {
     let waits = ctx.connector.observation(id).is_none_or(|seen| seen.state == State::Connecting);
     let answered = |cluster: Arc<Cluster>| {
-        cluster.status.as_ref().is_some_and(|status| status.is_true(types::REACHABLE))
+        let status = cluster.status.as_ref();
+        status.is_some_and(|status| status.is_true(types::REACHABLE)) && served(ctx, &cluster).is_none()
     };
     waits && registered(ctx, id).is_some_and(answered)
+}
+
+/// What a cluster served that this process has not asked yet, where another one serves the same: a list is what its digest says.
+fn served(ctx: &HubContext, cluster: &Cluster) -> Option<Arc<ApiList>> {
+    let digest = cluster.status.as_ref()?.api_groups_digest.as_ref()?;
+    ctx.connector.api_list(digest)
 }
 
 /// Everything known of every registered cluster.
@@ -89,7 +97,7 @@ pub fn facts(ctx: &HubContext, cluster: &Cluster) -> Option<ClusterFacts> {
             .version
             .clone()
             .or_else(|| status.and_then(|s| s.kubernetes_version.clone())),
-        apis: observed.apis.clone(),
+        apis: observed.apis.clone().or_else(|| served(ctx, cluster)),
         nodes: None,
         network_policy: cluster.spec.network.as_ref().and_then(|network| network.network_policy),
         id,

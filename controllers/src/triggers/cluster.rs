@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use emco_crds::conditions::types;
 use emco_crds::deployment_intent_group::placement::{Membership, Placement};
 use emco_crds::fields::ClusterTerm;
+use emco_crds::sync_shard::ShardRow;
 use emco_crds::{Cluster, ClusterProvider, Conditioned, DeploymentIntentGroup, LogicalCloud, Project};
 use emco_engine::cloud;
 use emco_engine::identity::ClusterId;
@@ -84,19 +85,22 @@ impl Triggers {
             self.git_targets.enqueue(&change.key.0, target);
         }
         cluster_maps_changed::cluster(stores, &change.key);
-        self.with_rows(stores, &concerned.ids);
+        self.with_rows(stores, &concerned);
         self.clouds.all(stores.clouds.sorted().iter().filter(|cloud| concerned.cloud(cloud)));
         self.digs.all(stores.digs.sorted().iter().filter(|dig| concerned.deployment(dig)));
     }
 
-    /// Owners with a row of a cluster, and ledgers.
-    fn with_rows(&self, stores: &Stores, ids: &BTreeSet<ClusterId>) {
-        for shard in ids.iter().flat_map(|id| stores.shards.indexed(ROW, id.as_str())) {
-            if shard.spec.abandoned.is_some() {
-                self.stored(&shard);
-            } else {
-                let owner = &shard.spec.owner;
-                self.producer(&owner.kind, shard.owner_namespace(), &owner.name);
+    /// Owners with a row of a cluster, and ledgers. Of a cluster that answers or does not, its row tells whatever is to stay there.
+    fn with_rows(&self, stores: &Stores, concerned: &Concerned<'_>) {
+        for id in &concerned.ids {
+            for shard in stores.shards.indexed(ROW, id.as_str()) {
+                let stays = |row: &ShardRow| row.cluster == id.as_str() && row.target.is_some();
+                if shard.spec.abandoned.is_some() {
+                    self.stored(&shard);
+                } else if !concerned.only_answers || !shard.spec.clusters.iter().any(stays) {
+                    let owner = &shard.spec.owner;
+                    self.producer(&owner.kind, shard.owner_namespace(), &owner.name);
+                }
             }
         }
     }
@@ -156,6 +160,8 @@ struct Concerned<'a> {
     candidates: Vec<Candidate<'a>>,
     /// Not all that it was is known.
     unknown: bool,
+    /// It answers, or does not any more, and nothing else.
+    only_answers: bool,
     /// Projects that its provider grants anything.
     granted: BTreeSet<String>,
     /// Their namespaces.
@@ -185,6 +191,7 @@ impl<'a> Concerned<'a> {
             ids,
             candidates: facts.map(Candidate::new).collect(),
             unknown: change.overflowed || lacks_one,
+            only_answers: !change.moved(|before, after| !after.only_answers_or_not(before)),
             granted,
             tenants,
         }
@@ -200,9 +207,12 @@ impl<'a> Concerned<'a> {
     }
 
     /// A logical cloud reads clusters that its terms pick; without terms, those that its project is granted. One that is not as it should be
-    /// may say of any cluster why.
+    /// may say of any cluster why. Whether one answers matters where credentials are made there.
     fn cloud(&self, cloud: &LogicalCloud) -> bool {
         let ready = cloud.status.as_ref().is_some_and(|status| status.is_true(types::READY));
+        if ready && self.only_answers && cloud.spec.user.is_none() {
+            return false;
+        }
         !ready
             || match &cloud.spec.clusters {
                 Some(terms) => self.picks(terms) || self.may_have_picked(namespace(cloud)),
@@ -211,11 +221,13 @@ impl<'a> Concerned<'a> {
     }
 
     /// A deployment reads clusters that its terms pick, beside those of its rows. Where it has another plan than its terms and its rows say, or
-    /// none, it may say of any cluster why.
+    /// none, it may say of any cluster why. Whether one answers matters where some of several are chosen.
     fn deployment(&self, dig: &DeploymentIntentGroup) -> bool {
+        let placement = &dig.spec.placement;
         is_unsettled(dig)
             || self.may_have_picked(namespace(dig))
-            || terms_of(&dig.spec.placement).any(|terms| self.picks(terms))
+            || choices_of(placement).any(|terms| self.picks(terms))
+            || !self.only_answers && conditions_of(placement).any(|terms| self.picks(terms))
     }
 }
 
@@ -223,13 +235,16 @@ fn grants(provider: &ClusterProvider, project: &Project) -> bool {
     cloud::grants_any(provider, name(project), &facts::labels(project))
 }
 
-/// All terms of a placement.
-fn terms_of(placement: &Placement) -> impl Iterator<Item = &[ClusterTerm]> {
-    let Placement { all_of, any_of, membership: _, weights: _, apps } = placement;
-    let of_apps = apps.iter().flat_map(|rule| {
-        std::iter::once(rule.all_of.as_slice()).chain(rule.any_of.iter().map(|group| group.from.as_slice()))
-    });
-    std::iter::once(all_of.as_slice()).chain(any_of.iter().map(|group| group.from.as_slice())).chain(of_apps)
+/// Terms that pick all of their clusters.
+fn conditions_of(placement: &Placement) -> impl Iterator<Item = &[ClusterTerm]> {
+    let Placement { all_of, any_of: _, membership: _, weights: _, apps } = placement;
+    std::iter::once(all_of.as_slice()).chain(apps.iter().map(|rule| rule.all_of.as_slice()))
+}
+
+/// Terms of whose clusters some are chosen.
+fn choices_of(placement: &Placement) -> impl Iterator<Item = &[ClusterTerm]> {
+    let of_apps = placement.apps.iter().flat_map(|rule| &rule.any_of);
+    placement.any_of.iter().chain(of_apps).map(|group| group.from.as_slice())
 }
 
 /// True where a deployment does not show what its terms and rows come to: nothing was planned yet, a plan is refused or waits, a revision is

@@ -68,6 +68,8 @@ pub struct ClusterView {
     pub seen_as: Option<String>,
     /// A digest of what it serves.
     pub(super) apis: Option<String>,
+    /// That is known whole: plans wait for a cluster of which it is not.
+    pub(super) is_listed: bool,
     /// What its connection shows.
     pub(super) link: Link,
     /// It answers, and work may be done there.
@@ -82,9 +84,7 @@ impl ClusterView {
         let mut facts = facts::facts(ctx, cluster);
         let seen = facts.as_ref().and_then(|facts| ctx.connector.observation(&facts.id));
         let seen = seen.as_deref();
-        if let Some(facts) = &mut facts {
-            facts.apis = None;
-        }
+        let is_listed = facts.as_mut().and_then(|facts| facts.apis.take()).is_some();
         let status = cluster.status.as_ref();
         let says = |condition: &str| status.is_some_and(|status| status.is_true(condition));
         let last_id = || ClusterId::parse(status?.id.as_deref()?);
@@ -99,6 +99,7 @@ impl ClusterView {
             apis: seen
                 .and_then(|seen| seen.api_digest.clone())
                 .or_else(|| status.and_then(|s| s.api_groups_digest.clone())),
+            is_listed,
             link: Link::of(cluster, seen),
             admitted: seen.is_some_and(|seen| seen.connected() && seen.admission == Admission::Admitted),
             conditions: [types::READY, types::REACHABLE].map(says),
@@ -130,6 +131,25 @@ impl ClusterView {
             || self.identity != other.identity
             || uid(self) != uid(other)
             || matches!((&self.link, &other.link), (Link::Unconnected(a), Link::Unconnected(b)) if a != b)
+    }
+
+    /// True where this differs from another one by no more than that a cluster that work is done on answers, or does not any more. What was
+    /// not asked since the start counts as it was known.
+    pub fn only_answers_or_not(&self, other: &Self) -> bool {
+        let is_known = |view: &Self| {
+            let is_unasked = matches!(view.link, Link::Unconnected(None) | Link::Connecting);
+            view.identity.is_some()
+                && (is_unasked || matches!(view.link, Link::Failed(_) | Link::Connected { refused: None }))
+        };
+        let alike = |view: &Self| Self {
+            facts: view.facts.clone().map(|facts| ClusterFacts { reachable: true, ..facts }),
+            seen_as: view.seen_as.clone().or_else(|| view.identity.clone()),
+            link: Link::default(),
+            admitted: true,
+            conditions: [true; 2],
+            ..view.clone()
+        };
+        is_known(self) && is_known(other) && alike(self) == alike(other)
     }
 
     /// True where others than those of another one may be concerned: they find this by something else.

@@ -8,7 +8,7 @@ use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
 use super::apps::{self, Apps};
 use super::facts::{self, ClusterFact, Kind, Tally};
 use super::notes::Told;
-use super::{DigInputs, DigRollup, LONGEST_MESSAGE, MOST_FAILING, Shard, status};
+use super::{CloudRollup, DigInputs, DigRollup, LONGEST_MESSAGE, MOST_FAILING, Shard, cloud_status, status};
 use crate::conditions::shorten;
 use crate::identity::{ClusterId, Combination};
 
@@ -60,6 +60,11 @@ impl Sums {
     /// The status of a deployment whose clusters come to this; the shards and targets of `inputs` are not looked at.
     pub fn dig(&self, inputs: &DigInputs<'_>) -> DigRollup {
         status(self, inputs)
+    }
+
+    /// The status of a logical cloud whose clusters come to this, without names of clusters that are ready, or have what runs.
+    pub fn cloud(&self, inputs: &DigInputs<'_>) -> CloudRollup {
+        cloud_status(self, inputs)
     }
 }
 

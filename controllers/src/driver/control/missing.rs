@@ -35,7 +35,7 @@ async fn what_asks_for_a_deployment_that_never_was_is_forgotten() {
     };
     let asked = queue.stream::<DeploymentIntentGroup>();
     let (none, parts) = (futures::stream::pending(), (Arc::clone(&ctx), metrics));
-    let kind = ("DeploymentIntentGroup", 1);
+    let kind = ("DeploymentIntentGroup", 1, Duration::ZERO);
     let controller = tokio::spawn(control(none, store, asked, parts, kind, reconcile, stop.clone()));
     let forgotten = async {
         while ctx.looks.asked() > 0 {

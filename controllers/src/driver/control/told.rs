@@ -112,7 +112,15 @@ impl Bench {
         };
         let parts = (Arc::new(rig.ctx), Metrics::new("1.0.0", "abc"));
         let asked = futures::stream::pending();
-        tokio::spawn(control(stream, store, asked, parts, ("Project", 1), reconcile, stop.clone()));
+        tokio::spawn(control(
+            stream,
+            store,
+            asked,
+            parts,
+            ("Project", 1, Duration::ZERO),
+            reconcile,
+            stop.clone(),
+        ));
         Self { hub, fails, warns, looks, _stop: stop.drop_guard() }
     }
 

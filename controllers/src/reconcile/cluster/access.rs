@@ -67,9 +67,17 @@ type Place = (String, String, Option<String>);
 /// A Secret as it was read last.
 struct Known {
     version: String,
+    /// That before our finalizer, where this look added it: the watch shows that for a moment more.
+    before: Option<String>,
     access: Arc<Access>,
     /// Names of the Clusters that are reached by it.
     clusters: BTreeSet<String>,
+}
+
+impl Known {
+    fn is(&self, version: &str) -> bool {
+        self.version == version || self.before.as_deref() == Some(version)
+    }
 }
 
 #[derive(Default)]
@@ -109,17 +117,23 @@ impl Accesses {
     /// What was read of this version, for a Cluster that names it.
     fn at(&self, cluster: &Key, place: &Place, version: &str) -> Option<Arc<Access>> {
         let mut inner = self.0.lock();
-        let known = inner.known.get_mut(place).filter(|known| known.version == version)?;
+        let known = inner.known.get_mut(place).filter(|known| known.is(version))?;
         known.clusters.insert(cluster.1.clone());
         Some(Arc::clone(&known.access))
     }
 
-    /// Keeps what was read for a Cluster that names it.
-    fn keep(&self, cluster: &Key, place: Place, version: String, access: &Arc<Access>) {
+    /// Keeps what was read for a Cluster that names it, with its version and the one before that.
+    fn keep(
+        &self,
+        cluster: &Key,
+        place: Place,
+        (version, before): (String, Option<String>),
+        access: &Arc<Access>,
+    ) {
         let mut inner = self.0.lock();
         let mut clusters = inner.known.remove(&place).map(|known| known.clusters).unwrap_or_default();
         clusters.insert(cluster.1.clone());
-        inner.known.insert(place, Known { version, access: Arc::clone(access), clusters });
+        inner.known.insert(place, Known { version, before, access: Arc::clone(access), clusters });
     }
 
     fn forget(&self, place: &Place) {
@@ -163,11 +177,17 @@ pub async fn read(ctx: &Context, cluster: &Cluster) -> Result<Option<Arc<Access>
         ctx.accesses.forget(&place);
         return Ok(None);
     };
-    finalizers::add(ctx, &found, finalizer::IN_USE).await?;
+    let added = finalizers::added(ctx, &found, finalizer::IN_USE).await?;
     let access = Arc::new(Access::of(&found, reference.key.as_deref()));
     let watched = ctx.stores.secret_versions.watches(namespace);
-    if let Some(version) = SecretVersions::version(&found.metadata).filter(|_| watched) {
-        ctx.accesses.keep(&key, place, version, &access);
+    let read = SecretVersions::version(&found.metadata);
+    // Only what was read gets a finalizer: the write names its version.
+    let versions = match added {
+        Some(meta) => SecretVersions::version(&meta).map(|now| (now, read)),
+        None => read.map(|now| (now, None)),
+    };
+    if let Some(versions) = versions.filter(|_| watched) {
+        ctx.accesses.keep(&key, place, versions, &access);
     }
     Ok(Some(access))
 }
@@ -237,7 +257,7 @@ mod tests {
     #[test]
     fn what_was_read_counts_for_the_version_that_was_read() {
         let (accesses, a) = (Accesses::default(), cluster("a"));
-        accesses.keep(&a, place("1"), "7".to_owned(), &access());
+        accesses.keep(&a, place("1"), ("7".to_owned(), None), &access());
         assert!(accesses.at(&a, &place("1"), "7").is_some());
         assert!(accesses.at(&a, &place("1"), "8").is_none() && accesses.at(&a, &place("2"), "7").is_none());
         accesses.forget(&place("1"));
@@ -245,16 +265,25 @@ mod tests {
     }
 
     #[test]
+    fn a_secret_that_got_our_finalizer_counts_as_the_one_that_was_read() {
+        let (accesses, a) = (Accesses::default(), cluster("a"));
+        accesses.keep(&a, place("1"), ("8".to_owned(), Some("7".to_owned())), &access());
+        assert!(accesses.at(&a, &place("1"), "7").is_some(), "the watch is behind");
+        assert!(accesses.at(&a, &place("1"), "8").is_some());
+        assert!(accesses.at(&a, &place("1"), "9").is_none(), "somebody wrote it since");
+    }
+
+    #[test]
     fn a_secret_is_forgotten_with_the_last_cluster_that_names_it() {
         let (accesses, a, b) = (Accesses::default(), cluster("a"), cluster("b"));
         let is_known = |name: &str| accesses.0.lock().known.contains_key(&place(name));
         accesses.names(&a, &place("shared"));
-        accesses.keep(&a, place("shared"), "7".to_owned(), &access());
+        accesses.keep(&a, place("shared"), ("7".to_owned(), None), &access());
         accesses.names(&b, &place("shared"));
         assert!(accesses.at(&b, &place("shared"), "7").is_some());
-        accesses.keep(&a, place("shared"), "8".to_owned(), &access());
+        accesses.keep(&a, place("shared"), ("8".to_owned(), None), &access());
         accesses.names(&a, &place("own"));
-        accesses.keep(&a, place("own"), "9".to_owned(), &access());
+        accesses.keep(&a, place("own"), ("9".to_owned(), None), &access());
         assert!(is_known("shared") && is_known("own"), "b names it still");
         accesses.gone(&b);
         assert!(!is_known("shared") && is_known("own"));
@@ -264,7 +293,7 @@ mod tests {
         for (cluster, within) in [(&a, "acme"), (&other, "other")] {
             let place = (within.to_owned(), "own".to_owned(), None);
             accesses.names(cluster, &place);
-            accesses.keep(cluster, place, "9".to_owned(), &access());
+            accesses.keep(cluster, place, ("9".to_owned(), None), &access());
         }
         accesses.ends("acme");
         assert!(!is_known("own"));

@@ -5,13 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
 use emco_crds::{DeploymentIntentGroup, SyncShard};
 use emco_engine::identity::{ClusterId, Combination};
 use emco_engine::plan::Plan;
-use emco_engine::rollup::{MOST_CHOSEN, Sums};
+use emco_engine::rollup::MOST_CHOSEN;
 use emco_engine::set::combinations;
-use emco_engine::shard;
 use emco_engine::snapshot::{Running, uids};
 use tokio::time::Instant;
 
@@ -21,8 +19,10 @@ use super::rollout::{self, Way};
 use super::{MOVED, approved, details, finish, held, report, told};
 use crate::abandon;
 use crate::object::context::{Failure, Outcome, Reconciled};
+use crate::object::stamp::Stamp;
 use crate::object::{Owner, meta};
 use crate::reconcile::context::Context;
+use crate::rows::shard_sums::{ShardSums, targets};
 use crate::store::{self, Stored};
 
 /// What no watch tells is seen after this time, once a cluster reports.
@@ -35,6 +35,8 @@ const CLUSTER: usize = 256;
 /// A deployment after a look.
 pub struct Rest {
     of: Stamp,
+    /// Its project says so, too: that is no other generation.
+    is_suspended: bool,
     until: Instant,
     kept: Kept,
 }
@@ -47,39 +49,12 @@ pub enum Kept {
     Plan(Box<Whole>),
 }
 
-/// The deployment as it was looked at, without its status.
-#[derive(PartialEq)]
-struct Stamp {
-    uid: String,
-    generation: i64,
-    is_deleting: bool,
-    /// Its project says so, too.
-    is_suspended: bool,
-    labels: Option<BTreeMap<String, String>>,
-    annotations: Option<BTreeMap<String, String>>,
-    finalizers: Option<Vec<String>>,
-}
-
-impl Stamp {
-    fn of(dig: &DeploymentIntentGroup) -> Self {
-        let meta = &dig.metadata;
-        Self {
-            uid: meta::uid(dig).to_owned(),
-            generation: meta::generation(dig),
-            is_deleting: meta::deleting(dig),
-            is_suspended: dig.spec.is_suspended(),
-            labels: meta.labels.clone(),
-            annotations: meta.annotations.clone(),
-            finalizers: meta.finalizers.clone(),
-        }
-    }
-}
-
 impl Rest {
     /// What the look at this deployment begins with, where the deployment is as it was, and until when such looks do.
     pub fn of(self, dig: &DeploymentIntentGroup) -> Option<(Kept, Instant)> {
-        let Self { of, until, kept } = self;
-        (of == Stamp::of(dig) && Instant::now() < until).then_some((kept, until))
+        let Self { of, is_suspended, until, kept } = self;
+        let same = of == Stamp::of(dig) && is_suspended == dig.spec.is_suspended();
+        (same && Instant::now() < until).then_some((kept, until))
     }
 }
 
@@ -144,86 +119,15 @@ impl Whole {
 /// A deployment that goes in no waves, or has passed them, with the sums of its shards.
 pub struct Reported {
     planned: Planned,
-    shards: BTreeMap<String, Known>,
-}
-
-/// A shard as it was summed up.
-struct Known {
-    uid: String,
-    generation: i64,
-    version: Option<String>,
-    sums: Sums,
-}
-
-impl Known {
-    fn of(shard: &SyncShard, targets: &BTreeMap<ClusterId, Combination>) -> Self {
-        Self {
-            uid: meta::uid(shard).to_owned(),
-            generation: meta::generation(shard),
-            version: shard.metadata.resource_version.clone(),
-            sums: Sums::of_shard((&shard.spec, shard.status.as_ref()), targets),
-        }
-    }
-
-    fn wants_what_it_wanted(&self, shard: &SyncShard) -> bool {
-        self.uid == meta::uid(shard) && self.generation == meta::generation(shard)
-    }
-}
-
-/// What all rows of a shard are to have, where no row needs more than to be counted: each has a target, none leaves, and none says what
-/// the owner has to act on.
-fn targets(shard: &SyncShard) -> Option<BTreeMap<ClusterId, Combination>> {
-    let acts = [Reason::ContentLost.as_str(), Reason::ClusterReplaced.as_str()];
-    let mut said = shard.status.iter().flat_map(|status| &status.clusters);
-    let is_asked = said.any(|row| {
-        row.stripped.is_some()
-            || row.error.as_ref().is_some_and(|error| acts.contains(&error.reason.as_str()))
-    });
-    if is_asked || shard.spec.abandoned.is_some() || meta::deleting(shard) {
-        return None;
-    }
-    shard::wanted(&shard.spec).filter(|targets| targets.len() == shard.spec.clusters.len())
+    shards: ShardSums,
 }
 
 impl Reported {
     /// Of a plan that is on all of its clusters, as far as their rows go; `None` where a row has more to be done.
     fn of(ctx: &Context, owner: &Owner, plan: Box<Plan>, stored: Box<Stored>) -> Option<Self> {
-        let mut wanted = held::having_apps(combinations(&plan.assignment));
-        let mut shards = BTreeMap::new();
-        for stored in store::stored_shards(ctx, owner) {
-            let targets = targets(&stored)?;
-            // Each cluster has one row, with what the plan wants there.
-            if targets.iter().any(|(cluster, apps)| wanted.remove(cluster).as_ref() != Some(apps)) {
-                return None;
-            }
-            shards.insert(meta::name(stored.as_ref()).to_owned(), Known::of(&stored, &targets));
-        }
-        if !wanted.is_empty() {
-            return None;
-        }
+        let wanted = held::having_apps(combinations(&plan.assignment));
+        let shards = ShardSums::of(&store::stored_shards(ctx, owner), wanted)?;
         Some(Self { planned: Planned::Done(small(plan), Some(without_content(stored)), None), shards })
-    }
-
-    /// Takes in what shards report. False where there is more than reports.
-    fn follow(&mut self, shards: &[Arc<SyncShard>]) -> bool {
-        let names: BTreeSet<&str> = shards.iter().map(|shard| meta::name(shard.as_ref())).collect();
-        if !self.shards.keys().map(String::as_str).eq(names) {
-            return false;
-        }
-        shards.iter().all(|shard| {
-            let Some(known) = self.shards.get_mut(meta::name(shard.as_ref())) else { return false };
-            if !known.wants_what_it_wanted(shard) {
-                return false;
-            }
-            if known.version == shard.metadata.resource_version {
-                return true;
-            }
-            let targets = targets(shard);
-            if let Some(targets) = &targets {
-                *known = Known::of(shard, targets);
-            }
-            targets.is_some()
-        })
     }
 
     /// Whether there are no waves, or they are passed as the shards are now. What is to be said of them is in the plan then.
@@ -251,14 +155,6 @@ impl Reported {
         if let Planned::Done(_, _, way) = &mut self.planned {
             *way = None;
         }
-    }
-
-    fn sums(&self) -> Sums {
-        let mut all = Sums::default();
-        for known in self.shards.values() {
-            all.and(&known.sums);
-        }
-        all
     }
 }
 
@@ -338,7 +234,12 @@ fn put(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner, until: Instant
         Kept::Sums(_) => 0,
     };
     let key = (owner.namespace.clone(), owner.name.clone());
-    ctx.looks.keep(key, bytes, until, Rest { of: Stamp::of(dig), until, kept });
+    ctx.looks.keep(
+        key,
+        bytes,
+        until,
+        Rest { of: Stamp::of(dig), is_suspended: dig.spec.is_suspended(), until, kept },
+    );
 }
 
 /// Goes on with a kept plan, and says how far it is. Where it has to be made anew, the next look does that.
@@ -383,7 +284,7 @@ pub async fn say(
 ) -> Result<Option<Outcome>, Failure> {
     let shards = store::stored_shards(ctx, owner);
     if store::own_shards::unseen(ctx, owner)
-        || !reported.follow(&shards)
+        || !reported.shards.follow(&shards)
         || !reported.passes_waves(ctx, dig, owner, &shards).await?
     {
         return Ok(None);
@@ -392,7 +293,7 @@ pub async fn say(
     if left.is_none() {
         let planned = &reported.planned;
         details::tidy(ctx, dig, owner, planned).await?;
-        let rolled = report::write_sums(ctx, dig, owner, planned, &reported.sums()).await?;
+        let rolled = report::write_sums(ctx, dig, owner, planned, &reported.shards.all()).await?;
         finish::finish(ctx, dig, owner, planned, &rolled).await?;
     }
     reported.forget_waves();

@@ -1,5 +1,8 @@
 //! Answers the driver for logical clouds.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use emco_crds::{DeploymentIntentGroup, LogicalCloud, OwnerKind};
 use futures::future::BoxFuture;
 
@@ -11,18 +14,26 @@ use crate::reconcile::kind::{Controlled, Listener, Reach};
 use crate::triggers::{CloudChanged, is_unsettled};
 
 impl Controlled for LogicalCloud {
+    /// Clusters that come within this time come with one revision.
+    const APART: Duration = Duration::from_secs(2);
+
     fn reconcile<'a>(ctx: &'a Context, namespace: &'a str, name: &'a str) -> BoxFuture<'a, Reconciled> {
         Box::pin(reconcile(ctx, namespace, name))
     }
 
-    /// Deployments in it look again, clouds that share its namespace on clusters, and who watches over what it owns.
-    fn listener(_: &Reach) -> Listener<Self> {
+    /// Deployments in it look again, clouds that share its namespace on clusters, and who watches over what it owns. From here on its
+    /// queue says what asks for more than a report.
+    fn listener(reach: &Reach) -> Listener<Self> {
         let changed = CloudChanged::default();
+        reach.triggers.clouds.tell(Arc::clone(&reach.ctx.cloud_looks));
         Box::new(move |reach, change| {
             let (cloud, stores) = (change.object, &reach.ctx.stores);
             let within = namespace(cloud);
             let names = |dig: &DeploymentIntentGroup| dig.spec.logical_cloud_ref.name == name(cloud);
             reach.triggers.cloud(stores, cloud, change.gone);
+            if change.gone {
+                reach.ctx.cloud_looks.gone(&(within.to_owned(), name(cloud).to_owned()));
+            }
             if changed.changed(change) {
                 reach.triggers.owner(within, &OwnerKind::LogicalCloud, name(cloud));
                 reach.triggers.referenced(stores, within, names);

@@ -10,7 +10,7 @@ use emco_engine::cloud::CloudPlan;
 use emco_engine::hold::Hold;
 use emco_engine::identity::{ClusterId, Combination};
 use emco_engine::refusal::Refusal;
-use emco_engine::rollup::People;
+use emco_engine::rollup::{People, Sums};
 use emco_engine::set::combinations;
 use emco_engine::text::counted;
 use emco_engine::{conditions, rollup};
@@ -89,18 +89,28 @@ fn roll_up(
 ) -> rollup::CloudRollup {
     let shards = store::shards(ctx, owner);
     let parts: Vec<rollup::Shard<'_>> = shards.iter().map(|s| (&s.spec, s.status.as_ref())).collect();
-    rollup::cloud(&rollup::DigInputs {
-        shards: &parts,
+    rollup::cloud(&inputs(ctx, owner, (&parts, wanted), status.revision, &before(status)))
+}
+
+fn inputs<'a>(
+    ctx: &Context,
+    owner: &Owner,
+    (shards, wanted): (&'a [rollup::Shard<'a>], &'a BTreeMap<ClusterId, Combination>),
+    revision: Option<i64>,
+    before: &'a rollup::Before,
+) -> rollup::DigInputs<'a> {
+    rollup::DigInputs {
+        shards,
         wanted,
-        revision: status.revision,
+        revision,
         placement: &[],
         ready_clusters: None,
-        before: &before(status),
+        before,
         approved: true,
         removing: false,
         suspended: suspension::of_project(&ctx.stores, &owner.namespace),
         abandoned: &[],
-    })
+    }
 }
 
 /// Clusters that have all of a revision with these combinations.
@@ -121,37 +131,91 @@ fn fill(status: &mut LogicalCloudStatus, rolled: rollup::CloudRollup, not_grante
     status.failing = rolled.failing;
 }
 
+/// What is said of a plan beside what its clusters report.
+pub(super) struct Beside {
+    /// Clusters that are named and not granted.
+    not_granted: usize,
+    /// The first cluster where the namespace is reserved, and how many there are.
+    reserved: Option<(ClusterId, usize)>,
+    /// Which clusters are not left yet.
+    pub(super) shrink_waits: Option<String>,
+    /// Of one that waits for deployments: clusters that are prepared then.
+    prepared: Option<usize>,
+}
+
+impl Beside {
+    /// Of a plan with these combinations.
+    pub(super) fn of(
+        cloud: &LogicalCloud,
+        planned: &CloudPlan,
+        wanted: &BTreeMap<ClusterId, Combination>,
+    ) -> Self {
+        let members = &planned.members;
+        let waits = cloud.spec.provision == Provision::OnDemand && wanted.is_empty();
+        Self {
+            not_granted: members.not_granted.len() + members.level_not_granted.len(),
+            reserved: members.reserved.first().map(|first| (first.clone(), members.reserved.len())),
+            shrink_waits: shrink_waits(&planned.shrink_waits),
+            prepared: waits.then_some(members.candidates.len()),
+        }
+    }
+}
+
 /// What the shards say of what clusters are to have, and how the credentials of a person stand, into the status.
 pub(super) fn report(
     ctx: &Context,
     cloud: &LogicalCloud,
     owner: &Owner,
-    planned: &CloudPlan,
+    beside: &Beside,
     (wanted, people): (&BTreeMap<ClusterId, Combination>, &People),
     hold: Option<&Hold>,
     status: &mut LogicalCloudStatus,
 ) {
     let rolled = rollup::with_people(roll_up(ctx, owner, wanted, status), people);
-    let not_granted = planned.members.not_granted.len() + planned.members.level_not_granted.len();
+    say(ctx, cloud, rolled, beside, hold, status);
+}
+
+/// The same of clusters that come to these sums, without a person.
+pub(super) fn report_sums(
+    ctx: &Context,
+    cloud: &LogicalCloud,
+    owner: &Owner,
+    (beside, sums): (&Beside, &Sums),
+    status: &mut LogicalCloudStatus,
+) {
+    let before = before(status);
+    let rolled = sums.cloud(&inputs(ctx, owner, (&[], &BTreeMap::new()), status.revision, &before));
+    say(ctx, cloud, rolled, beside, None, status);
+}
+
+fn say(
+    ctx: &Context,
+    cloud: &LogicalCloud,
+    rolled: rollup::CloudRollup,
+    beside: &Beside,
+    hold: Option<&Hold>,
+    status: &mut LogicalCloudStatus,
+) {
+    let not_granted = beside.not_granted;
     let (mut ready, left) = (rolled.ready.clone(), rolled.left);
     fill(status, rolled, i64::try_from(not_granted).unwrap_or(i64::MAX));
     let generation = meta::generation(cloud);
     if not_granted > 0 {
         ready.message.push_str(&format!("; {not_granted} named and not granted"));
     }
-    if let Some(first) = planned.members.reserved.first() {
-        let (namespace, on) = (cloud.cluster_namespace(), counted(planned.members.reserved.len(), "cluster"));
+    if let Some((first, all)) = &beside.reserved {
+        let (namespace, on) = (cloud.cluster_namespace(), counted(*all, "cluster"));
         ready.message.push_str(&format!("; namespace {namespace} is reserved on {on}, as on {first}"));
     }
-    if let Some(waits) = shrink_waits(&planned.shrink_waits) {
+    if let Some(waits) = &beside.shrink_waits {
         // What else keeps it from being ready has the reason.
         if ready.status == "True" {
             (ready.status, ready.reason) = ("False", LogicalCloudReason::ShrinkWaits.as_str());
         }
         ready.message.push_str(&format!("; {waits}"));
     }
-    if cloud.spec.provision == Provision::OnDemand && wanted.is_empty() && left == 0 {
-        let waiting = counted(planned.members.candidates.len(), "cluster");
+    if let Some(prepared) = beside.prepared.filter(|_| left == 0) {
+        let waiting = counted(prepared, "cluster");
         ready = rollup::Verdict {
             status: "True",
             reason: LogicalCloudReason::Ready.as_str(),

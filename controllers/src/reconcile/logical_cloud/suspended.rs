@@ -10,6 +10,7 @@ use emco_engine::hold::{Hold, Next};
 use emco_engine::rollup::People;
 use emco_engine::set::combinations;
 
+use super::report::Beside;
 use crate::object::Owner;
 use crate::object::context::Failure;
 use crate::reconcile::context::Context;
@@ -46,6 +47,7 @@ pub(super) async fn report(
         (None, _) => Next::Same,
     };
     // Nothing is asked of clusters, so nothing is said of credentials.
-    super::report::report(ctx, cloud, owner, planned, (&wanted, &People::default()), Some(&hold), status);
+    let beside = Beside::of(cloud, planned, &wanted);
+    super::report::report(ctx, cloud, owner, &beside, (&wanted, &People::default()), Some(&hold), status);
     Ok(())
 }
