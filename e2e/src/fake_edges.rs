@@ -200,6 +200,15 @@ fn kubeconfig(ca: &str, address: SocketAddr) -> String {
     .to_string()
 }
 
+/// A label of all fake clusters: each site has a hundredth of them.
+pub const SITE: &str = "site";
+const SITES: usize = 100;
+
+/// The site of a cluster.
+pub fn site(number: usize) -> String {
+    format!("s{:02}", number % SITES)
+}
+
 /// Registers a cluster for each kubeconfig, in their order. `access`: of the cluster of this name.
 async fn register_all(
     bed: &Bed,
@@ -216,7 +225,7 @@ async fn register_all(
             let secret = json!({"metadata": {"name": name}, "stringData": {"kubeconfig": kubeconfig}});
             secrets.create(&PostParams::default(), &serde_json::from_value(secret)?).await?;
             let cluster = json!({"apiVersion": "emco.io/v1alpha1", "kind": "Cluster",
-                "metadata": {"name": name}, "spec": {"access": access}});
+                "metadata": {"name": name, "labels": {SITE: site(number)}}, "spec": {"access": access}});
             clusters.create(&PostParams::default(), &serde_json::from_value(cluster)?).await?;
             Ok::<_, anyhow::Error>(())
         }

@@ -48,8 +48,6 @@ pub struct Plane {
 /// Growth of the heap, in percent, after which Go collects garbage. With its own choice of 100 API servers collect for a fifth of
 /// all the processor time that they use.
 const COLLECT_AT: &str = "300";
-/// From here on it collects more often instead: many planes share a machine.
-const MEMORY: &str = "600MiB";
 
 impl Plane {
     /// The name given in the spec.
@@ -235,7 +233,7 @@ impl Plane {
             env: BTreeMap::from([
                 ("HOME".to_owned(), self.dir.display().to_string()),
                 ("GOGC".to_owned(), COLLECT_AT.to_owned()),
-                ("GOMEMLIMIT".to_owned(), MEMORY.to_owned()),
+                ("GOMEMLIMIT".to_owned(), format!("{}MiB", self.spec.memory_mib)),
             ]),
             log: start::log_file(self.supervisor.root(), &name),
         };

@@ -62,7 +62,11 @@ pub struct PlaneSpec {
     pub(super) proxied: bool,
     pub(super) api_flags: Vec<String>,
     pub(super) controller_flags: Vec<String>,
+    pub(super) memory_mib: u32,
 }
+
+/// MiB from which on a program collects garbage more often: many planes share a machine.
+const MEMORY_MIB: u32 = 600;
 
 impl PlaneSpec {
     /// A plane without nodes, with the shared etcd, no audit log and no proxy. The name is a DNS label.
@@ -77,6 +81,7 @@ impl PlaneSpec {
             proxied: false,
             api_flags: Vec::new(),
             controller_flags: Vec::new(),
+            memory_mib: MEMORY_MIB,
         }
     }
 
@@ -138,6 +143,14 @@ impl PlaneSpec {
     #[must_use]
     pub fn api_flag(mut self, flag: &str) -> Self {
         self.api_flags.push(flag.to_owned());
+        self
+    }
+
+    /// Gives each of its programs more memory than many planes on one machine may have: a hub with more objects than that has room for
+    /// would collect garbage all the time.
+    #[must_use]
+    pub fn memory_mib(mut self, memory_mib: u32) -> Self {
+        self.memory_mib = memory_mib;
         self
     }
 

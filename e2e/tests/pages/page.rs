@@ -174,6 +174,8 @@ impl<'a> Page<'a> {
             .env("PATH", path)
             .env("KUBECONFIG", folder.join("config.yaml"))
             .env("HOME", &folder)
+            // As in `kubectl.rs`: programs that end soon collect no garbage.
+            .env("GOGC", "400")
             .stdin(Stdio::null())
             .kill_on_drop(true);
         Ok(shell)

@@ -13,7 +13,7 @@ use super::super::record::Entry;
 use super::super::spine::count;
 use super::super::spine::quiet::{Marks, by_resource};
 use super::stage::{apply, composite_app, deployment, roomy};
-use super::{HOW, PATIENCE, ROOM};
+use super::{HOW, PATIENCE, ROOM, at_rest};
 
 const CLUSTERS: usize = 100;
 const PLACEMENTS: usize = 100;
@@ -48,6 +48,7 @@ pub async fn measure(bed: &Bed, operator: &Operator) -> Result<Vec<Entry>> {
     fleet.reached(bed, PATIENCE).await?;
     apply(bed, &json!([composite_app(PROJECT, "web", "web-1.0.0.tgz")])).await?;
     Marks::now(bed, &["hub"])?.until_quiet().await?;
+    let idle = at_rest("rss_mib_100_registered", operator).await?;
     let marks = Marks::now(bed, &["hub"])?;
     let (begun, before) = (Instant::now(), operator.process().usage()?.cpu);
     let placed = |number: usize| {
@@ -69,6 +70,7 @@ pub async fn measure(bed: &Bed, operator: &Operator) -> Result<Vec<Entry>> {
     ensure!(there == wanted, "there are {there} objects on all clusters instead of {wanted}");
     let each = count(writes.len()) / count(wanted);
     Ok(vec![
+        idle,
         Entry::one("kubefleet_tenth_s", "s", took, HOW),
         Entry::one("kubefleet_tenth_cpu_s", "s", cpu, HOW),
         Entry::one("kubefleet_tenth_hub_writes_per_object", "writes", each, HOW),

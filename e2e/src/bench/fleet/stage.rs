@@ -4,16 +4,19 @@ use anyhow::Result;
 use emco_crds::LogicalCloud;
 use emco_crds::conditions::types;
 use emco_e2e::bed::Bed;
+use emco_e2e::fake_edges::{SITE, site};
 use emco_e2e::operator::{self, is};
 use serde_json::{Value, json};
 
 /// Project, its namespace, application and deployment on all clusters.
 pub const MANY: &str = "many";
+/// Another deployment of it on all clusters.
+pub const AGAIN: &str = "again";
 /// That this one has on each cluster.
 pub const OBJECTS: usize = 10;
 /// Deployments beside it.
 const SMALL: usize = 99;
-/// Clusters of each of those.
+/// Clusters of each of those: all of its site.
 const ON: usize = 20;
 
 /// Makes a project that may have more deployments than others.
@@ -50,7 +53,7 @@ data: {{number: {{{{ . | quote }}}}, version: {{{{ $.Values.version | quote }}}}
 }
 
 /// Deploys to all clusters, or changes what is deployed there.
-pub async fn everywhere(bed: &Bed, version: &str) -> Result<()> {
+pub async fn everywhere(bed: &Bed, name: &str, version: &str) -> Result<()> {
     operator::wait::<LogicalCloud, _>(bed, MANY, "default", |cloud| {
         is(cloud.status.as_ref(), types::READY, "True")
     })
@@ -58,15 +61,16 @@ pub async fn everywhere(bed: &Bed, version: &str) -> Result<()> {
     let values = json!([{"app": "maps", "values": {"version": version}}]);
     let spec = json!({"compositeAppRef": {"name": MANY}, "placement": {"allOf": [{"selector": {}}]},
         "overrideValues": values});
-    let items = json!([composite_app(MANY, MANY, "many-1.0.0.tgz"), deployment(MANY, MANY, &spec)]);
+    let items = json!([composite_app(MANY, MANY, "many-1.0.0.tgz"), deployment(MANY, name, &spec)]);
     apply(bed, &items).await
 }
 
-/// Deploys many small applications, each to a few clusters, and waits until all are there.
+/// Deploys many small applications, each to the clusters of one site, and waits until all are there.
 pub async fn small_ones(bed: &Bed) -> Result<()> {
     let mut items = vec![composite_app(MANY, "small", "small-1.0.0.tgz")];
     items.extend((0..SMALL).map(|number| {
-        let from = json!([{"count": ON, "from": [{"selector": {}}]}]);
+        let there = json!({"matchLabels": {SITE: site(number)}});
+        let from = json!([{"count": ON, "from": [{"selector": there}]}]);
         let spec = json!({"compositeAppRef": {"name": "small"}, "placement": {"anyOf": from}});
         deployment(MANY, &small(number), &spec)
     }));
