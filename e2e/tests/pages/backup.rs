@@ -11,6 +11,7 @@ use emco_e2e::package::Package;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 
+use super::approving::gone;
 use super::page::{Page, folder};
 
 pub fn note() -> Result<Package> {
@@ -52,7 +53,8 @@ pub async fn commands(bed: &Bed) -> Result<()> {
         let found = page.run(command).await?;
         ensure!(found.contains("acme/berlin") && found.contains("known"), "{found}");
     }
-    page.end()
+    page.end()?;
+    gone(bed, "till").await
 }
 
 pub async fn follow(bed: &Bed, operator: Operator) -> Result<()> {
