@@ -56,7 +56,7 @@ pub use pending_report::RevisionSummary;
 pub use recent_placements::recent_placements;
 pub(crate) use release_proofs::ListedHolders;
 pub(crate) use shards::{
-    all_shards, body, empty, live_shards, replace, shards_with_row, shards_within, stored_shards,
+    all_shards, empty, live_shards, replace, shards_with_row, shards_within, stored_shards,
 };
 pub use shards::{named_by_shards, shards};
 pub use taken_back::{is_taken_back, take_back};

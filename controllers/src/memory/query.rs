@@ -47,7 +47,9 @@ pub(super) fn answer(store: &mut Store, request: &Request) -> ApiResult<Value> {
                 request.body.as_ref().and_then(|(_, bytes)| serde_json::from_slice::<Value>(bytes).ok());
             store.delete(&target, options.as_ref())
         }
-        Method::Patch => patch(store, &target, request, manager, &body()?),
+        Method::Patch => {
+            patch(store, &target, request, manager, &body()?).map(|stored| represent(&stored, request.accept))
+        }
     }
 }
 

@@ -3,11 +3,13 @@
 use emco_crds::Conditioned;
 use emco_crds::conditions::types;
 use emco_engine::conditions;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
+use kube::core::PartialObjectMeta;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::api::{ApiError, ApiResult, ApiServerExt};
+use crate::api::{ApiError, ApiResult, Content, HUB_MANAGER, Method, Request, parse};
 use crate::object::context::HubContext;
 use crate::object::meta::path;
 use crate::object::{failing, transitions};
@@ -16,7 +18,7 @@ use crate::object::{failing, transitions};
 /// reconcile of the object fails again and again, its condition Ready says so instead. Returns whether it wrote.
 pub async fn write<K, S>(ctx: &HubContext, object: &K, old: Option<&S>, new: &S) -> ApiResult<bool>
 where
-    K: Resource<DynamicType = ()> + Serialize,
+    K: Resource<DynamicType = ()>,
     S: Serialize + Conditioned + Clone,
 {
     let failing = failing::with_failure(ctx, object, new);
@@ -33,29 +35,48 @@ where
 /// Writes a status as it is, with the resourceVersion that was read.
 pub async fn replace<K, S>(ctx: &HubContext, object: &K, status: &S) -> ApiResult<()>
 where
-    K: Resource<DynamicType = ()> + Serialize,
+    K: Resource<DynamicType = ()>,
     S: Serialize,
 {
-    stored(ctx, object, status).await.map(drop)
+    ctx.hub().send(patch(object, status)?.metadata()).await.map(drop)
 }
 
 /// The same, with the object as it is stored then.
 pub async fn stored<K, S>(ctx: &HubContext, object: &K, status: &S) -> ApiResult<Value>
 where
-    K: Resource<DynamicType = ()> + Serialize,
+    K: Resource<DynamicType = ()>,
     S: Serialize,
 {
-    let after = serde_json::to_value(status).map_err(unwritable)?;
-    let mut body = serde_json::to_value(object).map_err(unwritable)?;
-    if let Some(map) = body.as_object_mut() {
-        map.insert("apiVersion".to_owned(), json!(K::api_version(&())));
-        map.insert("kind".to_owned(), json!(K::kind(&())));
-        map.insert("status".to_owned(), after);
-    }
-    if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove("managedFields");
-    }
-    ctx.hub().replace(path(object).then("status"), &body).await
+    ctx.hub().send(patch(object, status)?).await
+}
+
+/// The request that replaces a status as a whole, if the object still has the resourceVersion that it was read with: 409 where it has
+/// another one. The spec does not travel with it: that of a shard has a row for each of its clusters. A merge would leave fields which this
+/// version of the program does not know.
+pub fn patch<K, S>(object: &K, status: &S) -> ApiResult<Request>
+where
+    K: Resource<DynamicType = ()>,
+    S: Serialize,
+{
+    let path = path(object).then("status");
+    let Some(version) = object.meta().resource_version.as_deref() else {
+        return Err(ApiError::Protocol(format!("{path} cannot be written without a resourceVersion")));
+    };
+    let operations = json!([
+        {"op": "add", "path": "/metadata/resourceVersion", "value": version},
+        {"op": "add", "path": "/status", "value": serde_json::to_value(status).map_err(unwritable)?},
+    ]);
+    Ok(Request::new(Method::Patch, path)
+        .query("fieldManager", HUB_MANAGER)
+        .body(Content::JsonPatch, &operations))
+}
+
+/// The object with this status as it is stored now, by the answer to a request for [`Request::metadata`] alone: all else is that of the
+/// resourceVersion which was asked for.
+pub fn written<K: Resource<DynamicType = ()>>(mut object: K, answer: Value) -> ApiResult<K> {
+    let stored: PartialObjectMeta<K> = parse(path(&object), answer)?;
+    *object.meta_mut() = ObjectMeta { managed_fields: None, ..stored.metadata };
+    Ok(object)
 }
 
 #[allow(clippy::needless_pass_by_value)] // for map_err

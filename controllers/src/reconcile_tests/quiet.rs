@@ -99,8 +99,8 @@ async fn a_revision_that_is_everywhere_is_written_about_once() {
         all.extend(kinds(&life));
     }
     let of = |what: &str| all.iter().filter(|write| write.as_str() == what).count();
-    assert_eq!(of("Put deploymentintentgroups/status"), 1, "{all:?}");
-    assert_eq!(of("Put appcontexts/status"), 1, "{all:?}");
+    assert_eq!(of("Patch deploymentintentgroups/status"), 1, "{all:?}");
+    assert_eq!(of("Patch appcontexts/status"), 1, "{all:?}");
     assert_eq!(of("Post events"), 1, "{all:?}");
 }
 
@@ -116,7 +116,7 @@ async fn a_request_to_look_now_is_echoed_and_changes_nothing_else() {
         life.next().await;
         all.extend(kinds(&life));
     }
-    assert_eq!(all, ["Put deploymentintentgroups/status"]);
+    assert_eq!(all, ["Patch deploymentintentgroups/status"]);
     assert_eq!(life.dig()["status"]["lastHandledRequest"], "now");
     assert_eq!(edges, life.edges.values().map(versions).collect::<Vec<_>>());
 }

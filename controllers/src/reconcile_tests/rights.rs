@@ -142,8 +142,8 @@ fn selected(request: &Request) -> Option<String> {
 #[test]
 fn a_request_is_read_as_an_api_server_reads_it() {
     let asked = |method, path: &str| Asked::of(&Request::new(method, path), false);
-    let status = asked(Method::Put, "/apis/emco.io/v1alpha1/namespaces/team-a/syncshards/s-1/status");
-    assert_eq!((status.verb, status.resource.as_str()), ("update", "syncshards/status"));
+    let status = asked(Method::Patch, "/apis/emco.io/v1alpha1/namespaces/team-a/syncshards/s-1/status");
+    assert_eq!((status.verb, status.resource.as_str()), ("patch", "syncshards/status"));
     assert_eq!((status.namespace.as_deref(), status.name.as_deref()), (Some("team-a"), Some("s-1")));
     let namespace = asked(Method::Get, "/api/v1/namespaces/team-a");
     assert_eq!(

@@ -16,8 +16,8 @@ use crate::api::{ApiServerExt, parse};
 use crate::object::LogFields;
 use crate::object::Owner;
 use crate::object::context::Failure;
-use crate::object::meta;
-use crate::store::{StoreContext, body, empty, replace};
+use crate::object::{meta, status};
+use crate::store::{StoreContext, empty, replace};
 use crate::tenancy::owned_namespace;
 
 /// What the clusters of one shard are to have.
@@ -225,10 +225,9 @@ async fn write_status(
     stored: &SyncShard,
     status: emco_crds::SyncShardStatus,
 ) -> Result<SyncShard, Failure> {
-    let mut object = stored.clone();
-    object.status = Some(status);
-    let path = meta::path(stored);
-    let written = parse(&path, ctx.hub().replace(path.clone().then("status"), &body(&object)?).await?)?;
+    let object = SyncShard { status: Some(status), ..stored.clone() };
+    let answer = ctx.hub().send(status::patch(&object, &object.status)?.metadata()).await?;
+    let written = status::written(object, answer)?;
     // The watch may show it as it was made, without what its rows have.
     ctx.revisions.write_cache.took(&written);
     Ok(written)

@@ -110,7 +110,7 @@ pub(crate) async fn replace(
 }
 
 /// A shard as it is sent.
-pub(crate) fn body(object: &SyncShard) -> Result<serde_json::Value, Failure> {
+fn body(object: &SyncShard) -> Result<serde_json::Value, Failure> {
     let mut body = serde_json::to_value(object).map_err(|error| Failure::Stored(error.to_string()))?;
     if let Some(metadata) = body.get_mut("metadata").and_then(serde_json::Value::as_object_mut) {
         metadata.remove("managedFields");

@@ -12,7 +12,6 @@ use emco_crds::sync_shard::status::Connectivity;
 use emco_crds::{RowStatus, SyncShard, SyncShardStatus};
 use emco_engine::{conditions, shard};
 use parking_lot::Mutex;
-use serde_json::Value;
 use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -23,8 +22,8 @@ use super::line_bound::LineBound;
 use super::metrics::{SyncMetrics, count};
 use super::row_log::RowLog;
 use crate::api::world::{Clock, Random};
-use crate::api::{ApiError, ApiServer, ApiServerExt};
-use crate::object::meta;
+use crate::api::{ApiError, ApiServer, ApiServerExt, parse};
+use crate::object::{meta, status};
 
 /// At most one status of a shard in this time, unless somebody does nothing before it is written, or it says for the first time that all
 /// that the spec wants is done, or is ready.
@@ -285,12 +284,11 @@ impl Reporter {
         }
         let News { version, shard, bytes, awaited: _ } = news;
         let path = meta::path(&shard);
-        let body = serde_json::to_value(&shard).map_err(|error| ApiError::Protocol(error.to_string()))?;
-        match self.hub.replace(path.clone().then("status"), &body).await {
+        match self.hub.send(status::patch(&shard, &shard.status)?.metadata()).await {
             Ok(answer) => {
                 count(&self.metrics.status_writes);
                 self.metrics.status_bytes.fetch_add(bytes, Ordering::Relaxed);
-                self.take_in(answer)?;
+                self.take_in(status::written(shard, answer)?);
                 self.written.send_replace(version);
                 // What came meanwhile is written next.
                 if self.state.lock().version != version {
@@ -304,7 +302,7 @@ impl Reporter {
             }
             Err(error) if error.is_conflict() => {
                 match self.hub.get_opt(&path).await? {
-                    Some(object) => self.take_in(object)?,
+                    Some(object) => self.take_in(parse(&path, object)?),
                     None => self.state.lock().gone = true,
                 }
                 Err(error)
@@ -334,14 +332,11 @@ impl Reporter {
         Some(News { version, shard, bytes: u64::try_from(status).unwrap_or(u64::MAX), awaited })
     }
 
-    fn take_in(&self, object: Value) -> Result<(), ApiError> {
-        let shard: SyncShard =
-            serde_json::from_value(object).map_err(|e| ApiError::Protocol(e.to_string()))?;
+    fn take_in(&self, shard: SyncShard) {
         let mut state = self.state.lock();
         if meta::version(&shard) >= meta::version(&state.shard) {
             state.shard = shard;
         }
-        Ok(())
     }
 
     /// The shard with the status it should have; `None` when it has it.

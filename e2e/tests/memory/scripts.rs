@@ -128,7 +128,18 @@ async fn a_status_is_written_through_its_subresource_alike() {
         let both = json!({"spec": {"x": 5}, "status": {"s": 2}});
         pair.patch(&path, Content::Merge, &both).await?.context("the spec alone")?;
         let request = Request::new(Method::Patch, ApiPath::split(&status)).query("fieldManager", "patcher");
-        pair.ask(&request.body(Content::Merge, &both), None).await?.context("the status alone")?;
+        pair.ask(&request.clone().body(Content::Merge, &both), None).await?.context("the status alone")?;
+        let at = |version: &str| {
+            let body = json!([
+                {"op": "add", "path": "/metadata/resourceVersion", "value": version},
+                {"op": "add", "path": "/status", "value": {"t": 1}},
+            ]);
+            request.clone().body(Content::JsonPatch, &body)
+        };
+        pair.ask(&at("{version}"), Some(&path)).await?.context("all of the status")?;
+        pair.ask(&at("{version}").metadata(), Some(&path)).await?.context("answered with metadata alone")?;
+        pair.ask(&at("1"), Some(&path)).await?.unwrap_err();
+        pair.get(&path).await?.context("there")?;
         anyhow::Ok(())
     };
     script.await.unwrap();
