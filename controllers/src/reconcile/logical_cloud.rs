@@ -293,7 +293,7 @@ async fn plan(
     let beside = Beside::of(cloud, &planned, &wanted);
     report(ctx, cloud, owner, &beside, (&wanted, &people.told), None, status);
     let again = derived::wait(ctx, planned.less_at).into_iter().chain(people.again).min();
-    Ok(Ok(Carried { again, rest: Rest::of(ctx, cloud, owner, (&planned, beside), &wanted) }))
+    Ok(Ok(Carried { again, rest: Rest::of(ctx, cloud, owner, (&planned, beside), (status, &wanted)) }))
 }
 
 /// What is stored of a plan.

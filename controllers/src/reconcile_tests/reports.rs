@@ -294,3 +294,32 @@ async fn a_logical_cloud_counts_reports_as_a_look_at_everything_does() {
     assert!(look_at_cloud(&mut life.rig).await, "it has another label");
     assert!(!look_at_cloud(&mut life.rig).await);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_status_that_somebody_else_wrote_does_not_stay() {
+    let mut life = Life::with(&objects());
+    life.settle().await;
+    life.end().await;
+    life.rig.ctx.looks.begin();
+    life.rig.ctx.cloud_looks.begin();
+    for _ in 0..2 {
+        look_at_cloud(&mut life.rig).await;
+        life.rig.see();
+        reconcile(&life.rig.ctx, "team-a", "shop").await.unwrap();
+    }
+    let before = (said_of_cloud(&life.rig), said(&life.rig));
+    let forge = |path: &str, said: &Value| {
+        let mut forged = said.clone();
+        forged["digest"] = json!("sha256:0");
+        forged["summary"] = json!({"clusters": "7/7"});
+        forged["namespace"] = json!("kube-system");
+        forged["identity"] = json!("system:masters");
+        life.rig.hub.set_status(&format!("{TENANT}/{path}"), &forged).unwrap();
+    };
+    forge("logicalclouds/default", &before.0);
+    forge("deploymentintentgroups/shop", &before.1);
+    assert!(!look_at_cloud(&mut life.rig).await, "nothing but a status changed");
+    life.rig.see();
+    reconcile(&life.rig.ctx, "team-a", "shop").await.unwrap();
+    assert_eq!((said_of_cloud(&life.rig), said(&life.rig)), before);
+}

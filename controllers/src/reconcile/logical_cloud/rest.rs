@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use emco_crds::LogicalCloud;
+use emco_crds::logical_cloud::LogicalCloudStatus;
 use emco_engine::cloud::CloudPlan;
 use emco_engine::identity::{ClusterId, Combination};
 use tokio::time::Instant;
@@ -27,6 +28,8 @@ pub(super) struct Rest {
     of: Stamp,
     until: Instant,
     beside: Beside,
+    /// What was said of it. The stored status may say what somebody else wrote.
+    said: LogicalCloudStatus,
     shards: ShardSums,
 }
 
@@ -38,7 +41,7 @@ impl Rest {
         cloud: &LogicalCloud,
         owner: &Owner,
         (planned, beside): (&CloudPlan, Beside),
-        wanted: &BTreeMap<ClusterId, Combination>,
+        (said, wanted): (&LogicalCloudStatus, &BTreeMap<ClusterId, Combination>),
     ) -> Option<Self> {
         let asks_for_more = cloud.spec.user.is_some()
             || planned.change.is_some()
@@ -48,7 +51,8 @@ impl Rest {
             return None;
         }
         let shards = ShardSums::of(&store::stored_shards(ctx, owner), wanted.clone())?;
-        Some(Self { of: Stamp::of(cloud), until: Instant::now() + AT_LATEST, beside, shards })
+        let until = Instant::now() + AT_LATEST;
+        Some(Self { of: Stamp::of(cloud), until, beside, said: said.clone(), shards })
     }
 
     /// Keeps it for the next look.
@@ -65,10 +69,7 @@ impl Rest {
         owner: &Owner,
     ) -> Result<Option<Outcome>, Failure> {
         let shards = store::stored_shards(ctx, owner);
-        let known = cloud.status.as_ref().filter(|status| status.revision.is_some());
-        let (Some(known), Some(revision)) = (known, known.and_then(|status| status.revision)) else {
-            return Ok(None);
-        };
+        let Some(revision) = self.said.revision else { return Ok(None) };
         if self.of != Stamp::of(cloud)
             || Instant::now() >= self.until
             || suspension::of_all(&ctx.stores, &owner.namespace).is_some()
@@ -77,10 +78,9 @@ impl Rest {
         {
             return Ok(None);
         }
-        let mut status = known.clone();
-        report::report_sums(ctx, cloud, owner, (&self.beside, &self.shards.all()), &mut status);
-        status::write(ctx, cloud, cloud.status.as_ref(), &status).await?;
-        let now = store::Seen { running: revision, state: status.state.unwrap_or_default(), good: None };
+        report::report_sums(ctx, cloud, owner, (&self.beside, &self.shards.all()), &mut self.said);
+        status::write(ctx, cloud, cloud.status.as_ref(), &self.said).await?;
+        let now = store::Seen { running: revision, state: self.said.state.unwrap_or_default(), good: None };
         store::record_outcome(ctx, owner, now, None).await?;
         self.keep(ctx, owner);
         Ok(Some(Outcome::Settled))
